@@ -1,0 +1,16 @@
+"""Ready tools: a calculator, a clock, and reading within one folder."""
+
+from __future__ import annotations
+
+from ._calculator import calculator
+from ._clock import clock_tool, current_time
+from .errors import CalculationError, FileAccessError, UnknownTimezoneError
+
+__all__ = (
+    "CalculationError",
+    "FileAccessError",
+    "UnknownTimezoneError",
+    "calculator",
+    "clock_tool",
+    "current_time",
+)
