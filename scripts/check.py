@@ -1,0 +1,136 @@
+"""Set up the development environment and run every check of the project: this is what CI runs.
+
+python3.11 scripts/check.py [--here] [PYTEST ARGUMENTS]
+
+Lint, format, layers, mypy and pyright once; then the test suite on this Python and, unless ``--here`` is
+given, on each other supported Python that is found. All failures are shown, the exit status is 1 if there was
+one, and pytest's summary comes last.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+
+from environment import ROOT, SetupError, check_machine, find_interpreter, prepare, program
+
+SUPPORTED = ("3.11", "3.12", "3.13")
+CHECKS = {
+    "ruff check": ["ruff", "check", "."],
+    "ruff format": ["ruff", "format", "--check", "."],
+    "lint-imports": ["lint-imports"],
+    "mypy": ["mypy"],
+    "pyright": ["pyright"],
+}
+TOGETHER = ["--numprocesses=2", "-m", "not benchmark"]
+ALONE = ["-m", "benchmark"]  # what measures time does not share the machine
+NO_TESTS = 5  # pytest's exit status when nothing was selected
+
+
+@dataclass
+class Report:
+    """What was run, how long it took, and what failed."""
+
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    failed: list[str] = field(default_factory=list[str])
+
+    def add(self, name: str, status: int, started: float) -> None:
+        """Note the end of one step."""
+        self.times[name] = time.monotonic() - started
+        if status:
+            self.failed.append(name)
+
+    def show(self) -> None:
+        """Print one line for each step."""
+        print("\n==> summary")
+        for name, seconds in self.times.items():
+            print(f"{'FAILED' if name in self.failed else 'ok':>8}  {name}  {seconds:.0f} s", flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run everything; give the exit status."""
+    here_only = "--here" in arguments
+    extra = [argument for argument in arguments if argument != "--here"]
+    report = Report()
+    try:
+        check_machine()
+        python = prepare(ROOT / ".venv", extras="all", groups=["dev"])
+        run_checks(python, report)
+        if not here_only:
+            run_on_other_versions(extra, report)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    run_suite("benchmarks", python, [*ALONE, *extra], report)
+    last_line = run_suite(f"pytest on {running_version()}", python, [*TOGETHER, *extra], report)
+    report.show()
+    print(last_line, flush=True)
+    return 1 if report.failed else 0
+
+
+def run_checks(python: Path, report: Report) -> None:
+    """Run the checks that need no running code, two at a time, and print the output of each in one piece."""
+
+    def run(name: str) -> None:
+        started = time.monotonic()
+        command = [program(python, CHECKS[name][0]), *CHECKS[name][1:]]
+        environment = {**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        report.add(name, done.returncode, started)
+        print(f"\n==> {name}\n{done.stdout.strip()}", flush=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(run, CHECKS))
+
+
+def run_on_other_versions(extra: Sequence[str], report: Report) -> None:
+    """Run the suite on each other supported version, in an environment of its own."""
+    for version in SUPPORTED:
+        if version == running_version():
+            continue
+        found = find_interpreter(version)
+        if found is None:
+            print(f"\n==> Python {version} is not on this machine: not tested", flush=True)
+            continue
+        python = prepare(ROOT / f".venv-{version}", python=found, extras="all", groups=["test"])
+        run_suite(f"pytest on {version}", python, [*TOGETHER, *extra], report)
+
+
+def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report) -> str:
+    """Run pytest, pass its output on as it comes, and give the last line of it."""
+    print(f"\n==> {name}", flush=True)
+    started = time.monotonic()
+    colour = ["--color=yes"] if sys.stdout.isatty() else []
+    command = [str(python), "-m", "pytest", "--quiet", *colour, *arguments]
+    last_line = ""
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=PIPE, stderr=STDOUT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last_line = line.rstrip() or last_line
+    report.add(name, 0 if process.returncode == NO_TESTS else process.returncode, started)
+    return last_line
+
+
+def running_version() -> str:
+    """Give the minor version of this interpreter, ``3.11``."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
