@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._calculator import calculator
 from ._clock import clock_tool, current_time
+from ._files import file_tools
 from .errors import CalculationError, FileAccessError, UnknownTimezoneError
 
 __all__ = (
@@ -13,4 +14,5 @@ __all__ = (
     "calculator",
     "clock_tool",
     "current_time",
+    "file_tools",
 )

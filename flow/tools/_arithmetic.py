@@ -1,7 +1,8 @@
 """Compute a parsed expression, exactly on whole numbers, within limits that keep it instant.
 
-Each operation that could make something huge (power, factorial, rounding, a chain of products) is checked
-*before* it is done. What passes is bounded: a whole number never has more than `MAX_DIGITS` digits.
+Each operation that could make something huge (power, factorial, rounding, a chain of products) is
+checked *before* it is done. What passes is bounded: a whole number never has more than `MAX_DIGITS`
+digits.
 """
 
 from __future__ import annotations

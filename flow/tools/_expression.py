@@ -1,8 +1,8 @@
 """Read arithmetic as people and models write it, and turn it into source that `ast` can parse.
 
-The text is cut into tokens first, so that only numbers, known names, operators, parentheses and commas ever
-reach Python's parser. That gives clear messages, keeps every other construct of the language out, and lets
-`^`, `×` and `1,000` mean what they mean to a reader.
+The text is cut into tokens first, so that only numbers, known names, operators, parentheses and commas
+ever reach Python's parser. That gives clear messages, keeps every other construct of the language out,
+and lets `^`, `×` and `1,000` mean what they mean to a reader.
 """
 
 from __future__ import annotations
