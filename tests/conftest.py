@@ -16,13 +16,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import inspect
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterator
-from inspect import iscoroutinefunction
-from types import AsyncGeneratorType
+from types import AsyncGeneratorType, CodeType
 from typing import Any
 
 import hypothesis
@@ -77,6 +77,19 @@ def nothing_leaks() -> Iterator[None]:
     assert not running, f"threads left running by this test: {running}"
 
 
+@pytest.fixture
+def run_code() -> Iterator[Callable[[CodeType, dict[str, Any]], None]]:
+    """Run compiled examples of docs and docstrings; those of one test that ``await`` share an event loop."""
+    with asyncio.Runner(debug=True) as runner:
+
+        def run(code: CodeType, namespace: dict[str, Any]) -> None:
+            outcome = eval(code, namespace)
+            if code.co_flags & inspect.CO_COROUTINE:
+                runner.run(outcome)
+
+        yield run
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Guard async test functions, and each example of those that Hypothesis runs."""
@@ -86,7 +99,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     owner, name = (pyfuncitem, "obj") if given is None else (given, "inner_test")
     current = getattr(owner, name)
     test = getattr(current, "_anyio_original_func", current)  # anyio's plugin replaces it for each backend
-    if not iscoroutinefunction(test):
+    if not inspect.iscoroutinefunction(test):
         return (yield)
     setattr(owner, name, leaving_nothing_behind(test))
     try:
