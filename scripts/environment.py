@@ -54,9 +54,7 @@ def prepare(folder: Path, *, python: str = sys.executable, extras: str, groups: 
     if not set(wanted) <= set(have):
         print(f"==> installing anabranch[{extras}] {' '.join(groups)} into {folder.name}", flush=True)
         _install(inside, extras, groups)
-        stamp.write_text(
-            json.dumps({"settings": _settings(), "have": sorted({*have, *wanted})}), encoding="utf-8"
-        )
+        stamp.write_text(json.dumps({"settings": _settings(), "have": sorted({*have, *wanted})}), encoding="utf-8")
     return inside
 
 
@@ -70,9 +68,7 @@ def find_interpreter(version: str) -> str | None:
 
     Being on the path is not enough: pyenv puts a stand-in there for each version that it knows, and it fails.
     """
-    return next(
-        (found for found in _candidates(version) if _same_minor(interpreter_version(found), version)), None
-    )
+    return next((found for found in _candidates(version) if _same_minor(interpreter_version(found), version)), None)
 
 
 def interpreter_version(python: str) -> str | None:

@@ -100,9 +100,7 @@ def commands(block: str) -> Iterator[tuple[str, str | None]]:
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     targets = [match["target"].partition("#")[0] for match in LINK.finditer(text)]
-    local = [
-        target for target in targets if target and "://" not in target and not target.startswith("mailto:")
-    ]
+    local = [target for target in targets if target and "://" not in target and not target.startswith("mailto:")]
     assert [target for target in local if not (page.parent / target).exists()] == []
 
 

@@ -96,9 +96,7 @@ def test_a_module_imports_only_the_foundation_when_it_is_imported(path: Path) ->
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_inside_the_library_imports_of_its_own_code_are_relative(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = {
-        str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0
-    }
+    names = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0}
     names |= {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
     assert not {name for name in names if name.split(".")[0] == "anabranch"}
 

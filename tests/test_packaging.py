@@ -121,9 +121,7 @@ def test_a_wheel_made_straight_from_the_checkout_is_the_same(wheel: Path, tree: 
 
 def test_the_source_distribution_holds_the_code_once_and_all_that_belongs_to_it(unpacked: Path) -> None:
     expected = {name for name in TOP if (ROOT / name).is_file()}
-    expected |= {
-        f"{name}/{file}" for name in TOP if (ROOT / name).is_dir() for file in files_below(ROOT / name)
-    }
+    expected |= {f"{name}/{file}" for name in TOP if (ROOT / name).is_dir() for file in files_below(ROOT / name)}
     assert files_below(unpacked) == expected | {"PKG-INFO", "setup.cfg"}
 
 
@@ -132,9 +130,7 @@ def test_the_distributions_are_fit_to_be_published(built: Path, wheel: Path, tre
     run(Path(sys.executable).with_name("check-wheel-contents"), wheel, cwd=tree)
 
 
-def test_the_smoke_tests_pass_against_the_installed_wheel(
-    wheel: Path, unpacked: Path, tmp_path: Path
-) -> None:
+def test_the_smoke_tests_pass_against_the_installed_wheel(wheel: Path, unpacked: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     constraints = ROOT / "scripts" / "constraints.txt"

@@ -57,9 +57,7 @@ def test_every_public_method_of_an_exported_class_is_described(package: str) -> 
         for name in module.__all__
         if inspect.isclass(found := getattr(module, name)) and found.__module__.startswith("anabranch")
         for member, value in vars(found).items()
-        if not member.startswith("_")
-        and inspect.isfunction(value)
-        and not inspect.getdoc(getattr(found, member))
+        if not member.startswith("_") and inspect.isfunction(value) and not inspect.getdoc(getattr(found, member))
     ]
     assert silent == []
 
