@@ -29,7 +29,7 @@ CHECKS = {
     "mypy": ["mypy"],
     "pyright": ["pyright"],
 }
-TOGETHER = ["--numprocesses=2", "-m", "not benchmark"]
+TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "-m", "not benchmark"]
 ALONE = ["-m", "benchmark"]  # what measures time does not share the machine
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 
@@ -116,7 +116,7 @@ def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report)
     print(f"\n==> {name}", flush=True)
     started = time.monotonic()
     colour = ["--color=yes"] if sys.stdout.isatty() else []
-    command = [str(python), "-m", "pytest", "--quiet", *colour, *arguments]
+    command = [str(python), "-m", "pytest", *colour, *arguments]
     last_line = ""
     with subprocess.Popen(command, cwd=ROOT, text=True, stdout=PIPE, stderr=STDOUT) as process:
         assert process.stdout is not None
