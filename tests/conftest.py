@@ -42,6 +42,8 @@ hypothesis.settings.register_profile(
     "nightly", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=5_000
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
+    os.environ.setdefault("PYTEST_TIMEOUT", "3600")  # thousands of examples need longer than a test has by day
 
 Backend = tuple[str, dict[str, Any]]
 
