@@ -119,7 +119,6 @@ def leaving_nothing_behind(test: Callable[..., Awaitable[None]]) -> Callable[...
         with watching_generators() as open_generators:
             await test(*args, **kwargs)
             tasks = [repr(task) for task in running_tasks() - tasks_before]
-            gc.collect()
             generators = open_generators()
         assert not tasks, f"tasks left running by this test: {tasks}"
         assert not generators, f"async generators left open by this test: {generators}"
