@@ -35,6 +35,10 @@ class ToolArgumentsError(AnabranchError, ValueError):
     """A tool call's arguments are no JSON object or do not fit; the text is written for the model."""
 
 
+class ToolResultError(AnabranchError, TypeError):
+    """A tool gave a value that cannot become the content of a message."""
+
+
 class ParseError(AnabranchError, ValueError):
     """A message does not hold the value that was asked of it."""
 

@@ -1,0 +1,131 @@
+"""What a tool gives back, and how that becomes the content of a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic_core import to_jsonable_python
+
+from ._frozen import EMPTY, Extra, FrozenModel
+from ._message import Message
+from ._parts import AudioPart, FilePart, ImagePart, Part, ProviderPart, ResultPart, TextPart, VideoPart
+from .errors import ToolResultError
+
+__all__ = ("ToolOutput", "ToolResult", "tool_text")
+
+_PARTS = (TextPart, ImagePart, AudioPart, VideoPart, FilePart, ProviderPart)
+
+ToolOutput = Any | AsyncIterator[Any]
+"""What running a tool gives: a value that JSON can say, a :class:`ToolResult`, or a stream of chunks of either."""
+
+
+class ToolResult(FrozenModel):
+    """A tool's result that is more than a value: pictures, files, several parts, or a failure.
+
+    Example:
+        >>> ToolResult("no such file", is_error=True).parts[0].text
+        'no such file'
+        >>> len(ToolResult(["The chart:", ImagePart(url="https://example.org/chart.png")]).parts)
+        2
+    """
+
+    parts: tuple[ResultPart, ...] = ()
+    """What the model gets to see, in order."""
+    is_error: bool = False
+    """Whether the tool failed, and the parts say how."""
+    extra: Extra = EMPTY
+    """What the program gets and the model does not: a read-only JSON object."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            parts: str | ResultPart | Iterable[str | ResultPart] = (),
+            *,
+            is_error: bool = False,
+            extra: Any = EMPTY,
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, parts=(), **data):
+            super().__init__(parts=_parts(parts), **data)
+
+
+def _parts(parts: Any) -> Any:
+    if isinstance(parts, str | _PARTS):
+        parts = (parts,)
+    if isinstance(parts, Iterable):
+        given = cast("Iterable[object]", parts)
+        return tuple(TextPart(part) if isinstance(part, str) else part for part in given)
+    return parts
+
+
+def tool_text(result: object) -> str | tuple[Part, ...]:
+    """Turn a tool's result into the content of the message that answers the call.
+
+    A text stays as it is. A :class:`ToolResult`, a part, or a list of parts gives parts, and a single part that
+    is text gives the text. Everything else becomes JSON: pydantic models, dataclasses, dates, enums, sets (sorted);
+    ``None`` becomes ``null``.
+
+    Args:
+        result: One value; chunks of a stream are concatenated first.
+
+    Returns:
+        The content: text, or parts.
+
+    Raises:
+        ToolResultError: JSON cannot say the value; the text names the type.
+
+    Example:
+        >>> tool_text({"tide": "high", "metres": 4.2})
+        '{"tide": "high", "metres": 4.2}'
+        >>> tool_text("plain"), tool_text(None), tool_text(42)
+        ('plain', 'null', '42')
+    """
+    if isinstance(result, str):
+        return result
+    if isinstance(result, ToolResult):
+        return _content(result.parts)
+    if isinstance(result, _PARTS):
+        return _content((result,))
+    if isinstance(result, Message):
+        return result.content
+    if isinstance(result, list | tuple):
+        items: tuple[Any, ...] = tuple(cast("Iterable[object]", result))
+        if items and all(isinstance(item, _PARTS) for item in items):
+            return _content(items)
+        return _to_json(cast("object", result))
+    return _to_json(result)
+
+
+def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:
+    if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].index is None and not parts[0].extra:
+        return parts[0].text
+    return parts or ""
+
+
+def _to_json(value: object) -> str:
+    try:
+        try:
+            # The standard encoder asks `_plain` for what it does not know, so that sets are found at any depth.
+            return json.dumps(value, ensure_ascii=False, default=_plain)
+        except TypeError:  # keys that are no text, such as dates
+            return json.dumps(_plain(value), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:  # pydantic's own are ValueErrors
+        raise ToolResultError(
+            f"a tool gave a {type(value).__name__}, which cannot be written as JSON: {error}; "
+            "return text, JSON values, models or dataclasses, or a ToolResult"
+        ) from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, set | frozenset):
+        items = cast("frozenset[Any]", value)
+        # The order of a set differs from run to run; what a model reads must not.
+        return sorted(items, key=lambda item: (type(item).__name__, json.dumps(item, default=_plain)))
+    if hasattr(value, "__anext__"):
+        raise TypeError("it is a stream; concatenate its chunks first")
+    return to_jsonable_python(value)
