@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def prepare(folder: Path, *, python: str = sys.executable, extras: str, groups: 
         if folder.exists() and not stamp.exists():
             raise SetupError(f"{folder} is in the way: it is no environment for Python {version}; remove it")
         print(f"==> making {folder.name} for Python {version}", flush=True)
-        _make(folder, python)
+        _run([python, "-m", "venv", "--clear", str(folder)])
     wanted = [f"[{extras}]", *groups]
     have = _read(stamp)
     if not set(wanted) <= set(have):
@@ -98,13 +97,6 @@ def _same_minor(found: str | None, version: str) -> bool:
 
 def _interpreter_of(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def _make(folder: Path, python: str) -> None:
-    if python == sys.executable and sys.prefix == sys.base_prefix:
-        venv.create(folder, clear=True, with_pip=True, symlinks=os.name != "nt")
-    else:
-        _run([python, "-m", "venv", "--clear", str(folder)])
 
 
 def _install(inside: Path, extras: str, groups: Sequence[str]) -> None:
