@@ -47,7 +47,7 @@ def prepare(folder: Path, *, python: str = sys.executable, extras: str, groups: 
         if folder.exists() and not stamp.exists():
             raise SetupError(f"{folder} is in the way: it is no environment for Python {version}; remove it")
         print(f"==> making {folder.name} for Python {version}", flush=True)
-        _run([python, "-m", "venv", "--clear", str(folder)])
+        _make(folder, python)
     wanted = [f"[{extras}]", *groups]
     have = _read(stamp)
     if not set(wanted) <= set(have):
@@ -97,6 +97,14 @@ def _same_minor(found: str | None, version: str) -> bool:
 
 def _interpreter_of(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def _make(folder: Path, python: str) -> None:
+    try:
+        _run([python, "-m", "venv", "--clear", str(folder)])
+    except SetupError:
+        shutil.rmtree(folder, ignore_errors=True)  # half of an environment would be taken for one next time
+        raise
 
 
 def _install(inside: Path, extras: str, groups: Sequence[str]) -> None:
