@@ -23,9 +23,7 @@ JsonObject = Mapping[str, Any]
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
-    raise TypeError(
-        "this mapping or list belongs to a frozen value; make a new one, such as {**old, key: value}"
-    )
+    raise TypeError("this mapping or list belongs to a frozen value; make a new one, such as {**old, key: value}")
 
 
 class FrozenDict(dict[str, Any]):

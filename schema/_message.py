@@ -184,9 +184,7 @@ class Message(FrozenModel):
             finish_reason: Why the model stopped.
             extra: What else to keep with it.
         """
-        return _make(
-            "assistant", content, reasoning, tool_calls, None, name, False, usage, finish_reason, extra
-        )
+        return _make("assistant", content, reasoning, tool_calls, None, name, False, usage, finish_reason, extra)
 
     @classmethod
     def tool(
@@ -332,7 +330,7 @@ def _spread(content: Any, reasoning: str | None) -> Any:
         return content
     if isinstance(content, Mapping):
         return (content,)
-    items: Iterable[Any] = content
+    items: list[Any] = list(cast("Iterable[object]", content))
     return tuple(TextPart(item) if isinstance(item, str) else item for item in items)
 
 

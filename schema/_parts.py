@@ -1,7 +1,7 @@
 """The parts that the content of a message is made of.
 
-A part says its ``kind`` and holds what belongs to it. ``index`` is the number of the block that a part
-belongs to in a provider's stream: parts of one index are fragments of one block, also when others stand between them.
+A part says its ``kind`` and holds what belongs to it. ``index`` is the number of the block that a part belongs
+to in a provider's stream: parts of one index are fragments of one block, also when others stand between them.
 It stays on the concatenated part, so that this can be concatenated further. ``extra`` is a JSON object for
 whatever a provider adds.
 """

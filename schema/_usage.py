@@ -86,9 +86,7 @@ def total_usage(messages: Iterable[Message]) -> Usage:
     return _combine([m.usage for m in messages if m.usage is not None], sum, "cumulative")
 
 
-def _combine(
-    reports: list[Usage] | tuple[Usage, ...], how: Callable[[Iterable[int]], int], mode: UsageMode
-) -> Usage:
+def _combine(reports: list[Usage] | tuple[Usage, ...], how: Callable[[Iterable[int]], int], mode: UsageMode) -> Usage:
     if not reports:
         return Usage(mode=mode)
     names = dict.fromkeys(name for report in reports for name in report.details)
