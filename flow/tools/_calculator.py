@@ -6,7 +6,7 @@ from ...schema import tool
 from ._arithmetic import evaluate, format_number
 
 
-@tool
+@tool(in_thread=False)
 def calculator(expression: str) -> str:
     """Calculate an arithmetic expression exactly and give its value.
 

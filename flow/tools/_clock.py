@@ -17,7 +17,7 @@ _MONTHS = (
 )
 
 
-def clock_tool(now: Callable[[], datetime] | None = None) -> FunctionTool:
+def clock_tool(now: Callable[[], datetime] | None = None) -> FunctionTool[..., str]:
     """Make the tool `current_time` with a clock of your own.
 
     Args:
@@ -40,7 +40,7 @@ def clock_tool(now: Callable[[], datetime] | None = None) -> FunctionTool:
     """
     read_clock = now or _system_clock
 
-    @tool
+    @tool(in_thread=False)
     def current_time(timezone: str = "UTC") -> str:
         """Tell the current date, weekday and time in a time zone.
 

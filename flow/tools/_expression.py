@@ -149,9 +149,7 @@ def _read_name(text: str, functions: Collection[str], constants: Collection[str]
         return _Token("number", name)
     close = get_close_matches(name, [*functions, *constants], n=3)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    raise CalculationError(
-        f"{text!r} is not known{hint}" if hint else f"{text!r} is not known; there are no variables"
-    )
+    raise CalculationError(f"{text!r} is not known{hint}" if hint else f"{text!r} is not known; there are no variables")
 
 
 def _check_adjacent(tokens: list[_Token]) -> None:

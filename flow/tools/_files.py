@@ -28,7 +28,7 @@ _MAX_QUOTE = 240
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def file_tools(folder: str | os.PathLike[str], *, hidden: bool = False) -> list[FunctionTool]:
+def file_tools(folder: str | os.PathLike[str], *, hidden: bool = False) -> list[FunctionTool[..., str]]:
     """Make the tools `search_files` and `read_file` for one folder, which they cannot leave.
 
     Links are not followed, whether they stay inside or not; devices and pipes are refused; binary files are
@@ -135,9 +135,7 @@ class _Reading:
         if self.cut:
             notes.append(f"of {self.cut} only the first part")
         if self.stopped:
-            notes.append(
-                "there are more files than can be searched: a smaller folder would be searched whole"
-            )
+            notes.append("there are more files than can be searched: a smaller folder would be searched whole")
         return "; ".join(notes)
 
 
@@ -157,9 +155,7 @@ def _read_file(sandbox: Sandbox, path: str, start: int, end: int | None) -> str:
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     if start < 1 or (end is not None and end < start):
-        raise FileAccessError(
-            f"lines {start} to {end} make no sense: count from 1, the last not before the first"
-        )
+        raise FileAccessError(f"lines {start} to {end} make no sense: count from 1, the last not before the first")
     if start > len(lines):
         what = "readable lines" if is_cut else "lines"
         raise FileAccessError(f"{path!r} has {len(lines)} {what}; start_line {start} is beyond the end")

@@ -15,12 +15,15 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ._words import iter_terms, keywords
+from ._words import STOP_WORDS, iter_terms, keywords
 
 _LONGEST_PASSAGE = 12
 _HITS_PER_FILE = 3
 _LETTERS_PER_WORD = 6
 _HEADING = re.compile(r"#{1,6}\s")
+_ITEM = re.compile(r"\s*(?:[-*+|]|[0-9]{1,3}[.)])\s")
+_LONG_ENOUGH = 300
+"""Letters of a list's items that make a passage of their own."""
 # BM25: how soon repeating a word stops to count, and how much long passages are held back
 _SATURATION, _LENGTH = 1.2, 0.6
 
@@ -42,6 +45,8 @@ class _Passage(NamedTuple):
     """How often each query term occurs, the file's name and heading included."""
     pairs: int
     """How many neighbouring terms of the query stand side by side."""
+    prose: float
+    """How much it reads like sentences, from 0 to 1."""
     length: int
 
 
@@ -75,7 +80,9 @@ def search(query: str, texts: Iterable[tuple[str, str]], limit: int = 8) -> list
 
 
 def cut_into_passages(text: str) -> Iterable[tuple[int, Sequence[str]]]:
-    """Cut a text at blank lines and before headings; a heading stays with what follows.
+    """Cut a text at blank lines, before headings and between the items of a long list.
+
+    A heading stays with what follows it.
 
     Args:
         text: The text, with a plain newline between lines.
@@ -85,17 +92,20 @@ def cut_into_passages(text: str) -> Iterable[tuple[int, Sequence[str]]]:
     """
     block: list[str] = []
     first = 1
+    length = 0
     only_heading = False
     for number, line in enumerate(text.split("\n"), 1):
         is_heading = _HEADING.match(line) is not None
         ends = not line.strip() and not only_heading
-        if block and (ends or is_heading or len(block) >= _LONGEST_PASSAGE):
+        is_next_item = length >= _LONG_ENOUGH and _ITEM.match(line) is not None
+        if block and (ends or is_heading or is_next_item or len(block) >= _LONGEST_PASSAGE):
             yield first, block
-            block = []
+            block, length = [], 0
         if line.strip() or block:
             if not block:
                 first, only_heading = number, True
             block.append(line)
+            length += len(line)
             only_heading = only_heading and (is_heading or not line.strip())
     if block:
         yield first, block
@@ -125,7 +135,7 @@ def _look(path: str, first_line: int, lines: Sequence[str], terms: Sequence[str]
     length = len(text) // _LETTERS_PER_WORD
     folded = text.casefold()
     if not any((term.removesuffix("y")) in folded for term in terms):
-        return _Passage(path, first_line, lines, Counter(), 0, length)
+        return _Passage(path, first_line, lines, Counter(), 0, 0.0, length)
     present = list(iter_terms(text))
     wanted = set(terms)
     counts = Counter(term for term in present if term in wanted)
@@ -133,7 +143,13 @@ def _look(path: str, first_line: int, lines: Sequence[str], terms: Sequence[str]
         counts.update(term for term in set(iter_terms(path)) if term in wanted)
     neighbours = set(pairwise(terms))
     pairs = len({pair for pair in pairwise(present) if pair in neighbours}) if len(counts) > 1 else 0
-    return _Passage(path, first_line, lines, counts, pairs, length)
+    return _Passage(path, first_line, lines, counts, pairs, _prose(text), length)
+
+
+def _prose(text: str) -> float:
+    """Tell sentences from code and tables by how many small words there are."""
+    words = text.casefold().split()
+    return min(1.0, 5 * sum(word in STOP_WORDS for word in words) / max(len(words), 1))
 
 
 def _weights(terms: Sequence[str], found: Sequence[_Passage], passages: int) -> dict[str, float]:
@@ -145,12 +161,10 @@ def _weights(terms: Sequence[str], found: Sequence[_Passage], passages: int) -> 
 def _hit(passage: _Passage, weights: dict[str, float], average: float) -> Hit:
     """Score a passage and choose the line to show."""
     slack = _SATURATION * (1 - _LENGTH + _LENGTH * passage.length / max(average, 1.0))
-    score = sum(
-        weights[term] * count * (_SATURATION + 1) / (count + slack) for term, count in passage.counts.items()
-    )
+    score = sum(weights[term] * count * (_SATURATION + 1) / (count + slack) for term, count in passage.counts.items())
     covered = sum(weights[term] for term in passage.counts) / (sum(weights.values()) or 1.0)
     index = best_line(passage.lines, weights)
-    total = score * (0.4 + 0.6 * covered) * (1 + 0.25 * passage.pairs)
+    total = score * (0.4 + 0.6 * covered) * (1 + 0.25 * passage.pairs) * (0.7 + 0.3 * passage.prose)
     return Hit(passage.path, passage.first_line + index, passage.lines[index].strip(), round(total, 9))
 
 

@@ -78,7 +78,5 @@ def keywords(text: str) -> list[str]:
         The words in order; all of them if none carries a subject.
     """
     words = list(dict.fromkeys(_WORD.findall(text.replace("'s", " ").replace("’s", " "))))
-    telling = [
-        word for word in words if word.casefold() not in STOP_WORDS and (len(word) > 1 or word.isdigit())
-    ]
+    telling = [word for word in words if word.casefold() not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
     return telling or words

@@ -38,9 +38,7 @@ def folder(tmp_path: Path) -> Path:
     inside = tmp_path / "inside"
     (inside / "guide").mkdir(parents=True)
     (inside / "readme.md").write_text("# Boats\n\nA boat floats on the river.\nIt is red.\n")
-    (inside / "guide" / "locks.md").write_text(
-        "# Locks\n\nA lock lifts boats.\n\nThe keeper opens the gates.\n"
-    )
+    (inside / "guide" / "locks.md").write_text("# Locks\n\nA lock lifts boats.\n\nThe keeper opens the gates.\n")
     return inside
 
 
@@ -56,8 +54,7 @@ def find(folder: Path) -> Find:
 
 def test_it_reads_a_file_with_line_numbers(read: Read) -> None:
     assert read("guide/locks.md") == (
-        "guide/locks.md, lines 1-5 of 5\n"
-        "1: # Locks\n2: \n3: A lock lifts boats.\n4: \n5: The keeper opens the gates."
+        "guide/locks.md, lines 1-5 of 5\n1: # Locks\n2: \n3: A lock lifts boats.\n4: \n5: The keeper opens the gates."
     )
 
 
@@ -329,9 +326,7 @@ def test_an_empty_query_is_an_error(find: Find) -> None:
         find("  ")
 
 
-def test_searching_stops_at_its_limits_and_says_so(
-    folder: Path, find: Find, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searching_stops_at_its_limits_and_says_so(folder: Path, find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_module, "MAX_FILES", 1)
     assert "there are more files than can be searched" in find("boat")
     monkeypatch.setattr(files_module, "MAX_FILES", 10)
@@ -361,9 +356,7 @@ def test_no_descriptor_is_left_open(folder: Path, read: Read, find: Find) -> Non
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-part = st.sampled_from(
-    ["guide", "..", ".", "out", "secret.txt", "in", "readme.md", "", "~", "link", "a", "/"]
-)
+part = st.sampled_from(["guide", "..", ".", "out", "secret.txt", "in", "readme.md", "", "~", "link", "a", "/"])
 
 
 @pytest.mark.parametrize("by_descriptor", [True, False])
@@ -372,9 +365,7 @@ part = st.sampled_from(
     links=st.lists(
         st.tuples(
             st.sampled_from(["link", "a", "guide/link", "guide/a", "guide/b", "in"]),
-            st.sampled_from(
-                ["..", "../outside", "/", "guide", "link", "a", "../..", ".", "../outside/secret.txt"]
-            ),
+            st.sampled_from(["..", "../outside", "/", "guide", "link", "a", "../..", ".", "../outside/secret.txt"]),
         ),
         max_size=4,
     ),

@@ -1,0 +1,33 @@
+"""The command line: `anabranch ask`, `anabranch run`, `anabranch draw`.
+
+Exit status: 0 done, 1 the run failed, 2 the command was used wrongly, 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ("main",)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: What stands behind the command's name; `sys.argv` by default.
+
+    Returns:
+        The exit status.
+    """
+    try:
+        import cyclopts as cyclopts
+        import rich as rich
+    except ModuleNotFoundError as error:
+        if error.name not in {"cyclopts", "rich"}:
+            raise
+        sys.stderr.write('anabranch: the command line needs an extra; run: pip install "anabranch[cli]"\n')
+        return 2
+    from ._app import execute
+
+    return execute(sys.argv[1:] if arguments is None else list(arguments))

@@ -1,0 +1,168 @@
+"""The commands, and how what happens becomes an exit status."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
+
+from ... import __version__
+from .errors import OutputClosed, UsageError
+
+DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+Debug = Annotated[bool, Parameter(negative="")]
+Target = Annotated[str, Parameter(name="TARGET")]
+
+app = App(
+    name="anabranch",
+    version=f"anabranch {__version__}",
+    help="Run typed graphs and LLM agents from the command line.",
+    help_format="plaintext",
+    help_epilogue="Exit status: 0 done, 1 the run failed, 2 wrong use, 130 interrupted.",
+)
+
+
+@app.command
+def ask(
+    question: str,
+    /,
+    *,
+    folder: Path = Path(),
+    model: str = "offline",
+    stream: bool = True,
+    trace: Annotated[bool, Parameter(negative="")] = False,
+    debug: Debug = False,
+) -> Coroutine[Any, Any, None]:
+    """Ask a ReAct agent that can calculate, tell the time, and search and read the files of a folder.
+
+    Args:
+        question: The question, in quotes.
+        folder: The folder whose text files the agent may read; it cannot leave it.
+        model: The chat model. "offline" needs no key and no network: it quotes what the tools find.
+        stream: Print the answer while it is made.
+        trace: Show each thought, action and observation on stderr as it happens.
+        debug: Show a traceback when something goes wrong.
+    """
+    from ._ask import ask_agent
+
+    return ask_agent(question, folder=folder, model=model, stream=stream, trace=trace)
+
+
+@app.command
+def run(
+    target: Target,
+    /,
+    *,
+    input: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    stream: bool = False,
+    debug: Debug = False,
+) -> Coroutine[Any, Any, None]:
+    """Compile and run a custom graph, and print its output: text as it is, everything else as JSON.
+
+    Args:
+        target: FILE_OR_MODULE:GRAPH, for example docs/examples/text_report.py:graph
+        input: The graph's input as JSON, or @FILE (@- for standard input); text as it is if the graph takes text.
+        stream: Print the output chunk by chunk while it is made; JSON chunks one per line.
+        debug: Show a traceback when something goes wrong.
+    """
+    from ._run import run_graph
+
+    return run_graph(target, given=input, stream=stream)
+
+
+@app.command
+def draw(target: Target, /, *, debug: Debug = False) -> None:
+    """Print a graph as Mermaid text.
+
+    Args:
+        target: FILE_OR_MODULE:GRAPH, for example docs/examples/text_report.py:graph
+        debug: Show a traceback when something goes wrong.
+    """
+    from ._run import draw_graph
+
+    draw_graph(target)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command.
+
+    Args:
+        arguments: What stands behind the command's name.
+
+    Returns:
+        The exit status.
+    """
+    debug = "--debug" in arguments
+    try:
+        command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+        result = command(*bound.args, **bound.kwargs)
+        if isinstance(result, Coroutine):
+            _run_async(cast("Coroutine[Any, Any, None]", result))
+    except KeyboardInterrupt:
+        return _report("interrupted", INTERRUPTED)
+    except BaseException as error:  # noqa: BLE001  (the outermost place: everything becomes a line and a status)
+        if debug and not isinstance(error, SystemExit | OutputClosed):
+            traceback.print_exception(error)
+        return _status_of(error)
+    return DONE
+
+
+def _run_async(work: Coroutine[Any, Any, None]) -> None:
+    """Run to the end; Ctrl-C cancels the work and waits until it has closed everything."""
+    import anyio
+
+    async def main() -> None:
+        await work
+
+    anyio.run(main)
+
+
+def _status_of(error: BaseException) -> int:
+    """Say what went wrong in one place, and give the exit status."""
+    leaves = list(_leaves(error))
+    first = leaves[0]
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return _report("interrupted", INTERRUPTED)
+    if any(isinstance(leaf, OutputClosed) for leaf in leaves):
+        return DONE
+    if not isinstance(first, Exception):
+        raise error
+    if isinstance(first, CycloptsError):
+        return _report(_usage(first), MISUSED)
+    from ...compose import GraphCompileError, RunOptionsError, ValueTypeError
+
+    misuse = isinstance(first, UsageError | GraphCompileError | RunOptionsError)
+    misuse = misuse or (isinstance(first, ValueTypeError) and not first.path)
+    for leaf in leaves:
+        named = isinstance(leaf, UsageError) or type(leaf).__module__.startswith("anabranch")
+        _report(str(leaf) if named else f"{type(leaf).__name__}: {leaf}", FAILED)
+    return MISUSED if misuse else FAILED
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Give the errors inside of groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _usage(error: CycloptsError) -> str:
+    """Make one line of what the parser says."""
+    text = " ".join(str(error).split())
+    if isinstance(error, UnusedCliTokensError):
+        text += " Put a text with spaces into quotes."
+    return f"{text} See: anabranch --help"
+
+
+def _report(text: str, status: int) -> int:
+    """Write a line to stderr, if there is one."""
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  (None when it was closed)
+        sys.stderr.write(f"anabranch: {text}\n")
+    return status

@@ -1,0 +1,68 @@
+"""`anabranch ask`."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ...schema import ChatModel
+from ..models import OfflineModel
+from ..react import ReactAgent
+from ..tools import FileAccessError, calculator, current_time, file_tools
+from ._output import Line
+from ._trace import Trace, TracedModel
+from .errors import UsageError
+
+_MODELS = {"offline": OfflineModel}
+
+
+def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: bool) -> Coroutine[Any, Any, None]:
+    """Make the agent, and give what asks it.
+
+    Args:
+        question: The question.
+        folder: What the file tools may read.
+        model: The model's name.
+        stream: Whether to print the answer while it is made.
+        trace: Whether to show the steps on stderr.
+
+    Returns:
+        The work that is left to do.
+
+    Raises:
+        UsageError: If the question is empty, or there is no such folder or model; nothing has run.
+    """
+    if not question.strip():
+        raise UsageError("the question is empty")
+    try:
+        tools = [calculator, current_time, *file_tools(folder)]
+    except FileAccessError as error:
+        raise UsageError(f"--folder: {error}") from error
+    chat = _model(model)
+    agent = ReactAgent(TracedModel(chat, Trace()) if trace else chat, tools=tools)
+    return _stream(agent, question) if stream else _generate(agent, question)
+
+
+def _model(name: str) -> ChatModel:
+    """Make a model by its name."""
+    if name not in _MODELS:
+        near = get_close_matches(name, _MODELS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there is: {', '.join(map(repr, _MODELS))}"
+        raise UsageError(f"--model: there is no model {name!r}; {hint}")
+    return _MODELS[name]()
+
+
+async def _generate(agent: ReactAgent, question: str) -> None:
+    line = Line()
+    line.write((await agent.generate(question)).text)
+    line.end()
+
+
+async def _stream(agent: ReactAgent, question: str) -> None:
+    line = Line()
+    async with agent.stream(question) as reader:
+        async for chunk in reader:
+            line.write(chunk.text)
+    line.end()

@@ -1,0 +1,61 @@
+"""`anabranch run` and `anabranch draw`."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from ...compose import Runnable, draw_mermaid
+from ._output import Line, write
+from ._target import load_graph
+from ._values import read_input, write_value
+
+
+def run_graph(target: str, *, given: str | None, stream: bool) -> Coroutine[Any, Any, None]:
+    """Load a graph and its input, and give what runs it.
+
+    Args:
+        target: `FILE_OR_MODULE:GRAPH`.
+        given: What stands behind `--input`.
+        stream: Whether to print chunk by chunk.
+
+    Returns:
+        The work that is left to do.
+
+    Raises:
+        UsageError: If the target or the input is wrong; nothing has run.
+    """
+    app = load_graph(target)
+    value = read_input(given, app.plan.input)
+    return _stream(app, value) if stream else _invoke(app, value)
+
+
+def draw_graph(target: str) -> None:
+    """Print a graph as Mermaid text.
+
+    Args:
+        target: `FILE_OR_MODULE:GRAPH`.
+
+    Raises:
+        UsageError: If the target is wrong.
+    """
+    line = Line()
+    line.write(draw_mermaid(load_graph(target)))
+    line.end()
+
+
+async def _invoke(app: Runnable[Any, Any], value: Any) -> None:
+    line = Line()
+    line.write(write_value(await app.invoke(value)))
+    line.end()
+
+
+async def _stream(app: Runnable[Any, Any], value: Any) -> None:
+    line = Line()
+    async with app.stream(value) as reader:
+        async for chunk in reader:
+            if isinstance(chunk, str):
+                line.write(chunk)
+            else:
+                write(write_value(chunk, indent=None) + "\n")
+    line.end()
