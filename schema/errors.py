@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from ._history import HistoryProblem
+
 
 class AnabranchError(Exception):
     """The base of every error that anabranch raises on its own account."""
@@ -21,6 +29,20 @@ class EmptyStreamError(ConcatError):
 
 class MessageError(AnabranchError, ValueError):
     """A message is not what its role allows."""
+
+
+class HistoryError(MessageError):
+    """A history breaks the grammar of calls and answers; ``problems`` has every breach."""
+
+    def __init__(self, problems: Iterable[HistoryProblem]) -> None:
+        self.problems: tuple[HistoryProblem, ...] = tuple(problems)
+        texts = [problem.text for problem in self.problems]
+        more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
+        super().__init__(f"{'; '.join(texts[:5])}{more}; repair_history() gives a history that a provider accepts")
+
+    @override
+    def __reduce__(self) -> tuple[type[HistoryError], tuple[tuple[HistoryProblem, ...]]]:
+        return type(self), (self.problems,)
 
 
 class TemplateError(AnabranchError, ValueError):
@@ -52,7 +74,7 @@ class MissingExtraError(AnabranchError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
-            f"this needs the package {package!r}, which is not installed; run: pip install \"anabranch[{extra}]\""
+            f'this needs the package {package!r}, which is not installed; run: pip install "anabranch[{extra}]"'
         )
         self.package = package
         self.extra = extra
