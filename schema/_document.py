@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypeForm, override
 
-from ._frozen import EMPTY, Extra, FrozenDict, FrozenList, FrozenModel, freeze_mapping
+from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
 from .errors import DocumentError
 
 __all__ = ("Document",)
@@ -153,8 +153,8 @@ class Document(FrozenModel):
 
     def _wrong(self, key: str, kind: object) -> DocumentError:
         value: object = self.metadata[key]
-        containers = {FrozenDict: "dict", FrozenList: "list"}
-        got = next((name for kind_, name in containers.items() if isinstance(value, kind_)), type(value).__name__)
+        got = type(value).__name__
+        got = {"FrozenDict": "dict", "FrozenList": "list"}.get(got, got)
         shown = repr(value)
         shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
         wanted = kind.__name__ if type(kind) is type else kind

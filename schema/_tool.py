@@ -84,6 +84,9 @@ class FunctionTool(Generic[ParametersT, ResultT_co]):
     streaming: bool
     """Whether :meth:`run` gives an async iterator of chunks."""
 
+    __name__: str
+    __wrapped__: Callable[ParametersT, ResultT_co]
+
     def __init__(self, function: Callable[ParametersT, ResultT_co], options: _Options, frame: FrameType | None) -> None:
         name = _name_of(function, options.name)
         _check(function, name, options)

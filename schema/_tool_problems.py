@@ -15,6 +15,7 @@ __all__ = ("list_problems", "quoted", "unknown_name", "where_in")
 
 _SHOWN = 60
 _PLACE = re.compile(r" at line (\d+) column (\d+)$")
+_OBJECTS = ("model_type", "model_attributes_type", "dataclass_type", "dict_type", "mapping_type")
 _PREFIXES = ("Input ", "Value error, ", "Assertion failed, ", "Invalid JSON: ")
 
 
@@ -46,6 +47,8 @@ def _reason(problem: ErrorDetails) -> str:
         return "is required"
     if problem["type"] == "extra_forbidden":
         return "is not a known name"
+    if problem["type"] in _OBJECTS:
+        return "should be an object"
     text = problem["msg"]
     for prefix in _PREFIXES:
         text = text.removeprefix(prefix)

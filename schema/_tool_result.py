@@ -55,7 +55,7 @@ class ToolResult(FrozenModel):
 
 
 def _parts(parts: Any) -> Any:
-    if isinstance(parts, str | _PARTS):
+    if isinstance(parts, (str, *_PARTS)):
         parts = (parts,)
     if isinstance(parts, Iterable):
         given = cast("Iterable[object]", parts)

@@ -68,8 +68,10 @@ async def _run_in_place(function: Callable[..., Any], /, **arguments: Any) -> An
 
 
 async def _run_in_thread(function: Callable[..., Any], abandon: bool, /, **arguments: Any) -> Any:
-    call = functools.partial(function, **arguments)
-    return await _settled(await to_thread.run_sync(call, abandon_on_cancel=abandon), in_thread=True)
+    def call() -> tuple[Any]:
+        return (function(**arguments),)  # trio refuses a thread's result that is bare and can be awaited
+
+    return await _settled((await to_thread.run_sync(call, abandon_on_cancel=abandon))[0], in_thread=True)
 
 
 async def _settled(result: Any, *, in_thread: bool) -> Any:
