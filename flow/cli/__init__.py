@@ -23,11 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import cyclopts as cyclopts
         import rich as rich
+
+        from ._app import execute
     except ModuleNotFoundError as error:
         if error.name not in {"cyclopts", "rich"}:
             raise
         sys.stderr.write('anabranch: the command line needs an extra; run: pip install "anabranch[cli]"\n')
         return 2
-    from ._app import execute
-
+    except KeyboardInterrupt:
+        return 130
     return execute(sys.argv[1:] if arguments is None else list(arguments))

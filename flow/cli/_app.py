@@ -15,7 +15,7 @@ from .errors import OutputClosed, UsageError
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
-Debug = Annotated[bool, Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Target = Annotated[str, Parameter(name="TARGET")]
 
 app = App(
@@ -35,8 +35,8 @@ def ask(
     folder: Path = Path(),
     model: str = "offline",
     stream: bool = True,
-    trace: Annotated[bool, Parameter(negative="")] = False,
-    debug: Debug = False,
+    trace: Flag = False,
+    debug: Flag = False,
 ) -> Coroutine[Any, Any, None]:
     """Ask a ReAct agent that can calculate, tell the time, and search and read the files of a folder.
 
@@ -60,7 +60,7 @@ def run(
     *,
     input: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     stream: bool = False,
-    debug: Debug = False,
+    debug: Flag = False,
 ) -> Coroutine[Any, Any, None]:
     """Compile and run a custom graph, and print its output: text as it is, everything else as JSON.
 
@@ -76,7 +76,7 @@ def run(
 
 
 @app.command
-def draw(target: Target, /, *, debug: Debug = False) -> None:
+def draw(target: Target, /, *, debug: Flag = False) -> None:
     """Print a graph as Mermaid text.
 
     Args:

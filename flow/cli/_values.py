@@ -96,8 +96,8 @@ def _validate(value: Any, as_json: str, text: str, wanted: Any) -> Any:
 
 def _kind(value: Any) -> str:
     """Name the JSON type of a value."""
-    names = {dict: "an object", list: "a list", str: "text", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "null")
+    names = {"dict": "an object", "list": "a list", "str": "text", "bool": "a boolean", "NoneType": "null"}
+    return names.get(type(value).__name__, "a number")
 
 
 def _read_file(name: str) -> str:

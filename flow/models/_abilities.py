@@ -247,7 +247,7 @@ def _guess(schema: Mapping[str, Any], question: str) -> Any:
             return schema[key]
     allowed = schema.get("enum")
     if isinstance(allowed, list) and allowed:
-        values = cast("list[Any]", allowed)
+        values = cast("list[object]", allowed)
         mentioned = [value for value in values if str(value).casefold() in question.casefold()]
         return (mentioned or values)[0]
     types = _types_of(schema)

@@ -60,7 +60,7 @@ def decide(messages: Sequence[Message], tools: Sequence[ToolInfo], choice: ToolC
     if calls:
         return Decision(" ".join(dict.fromkeys(call.thought for call in calls)), tuple(calls))
     if plan.steps:
-        purposes = {tool.name: judged[1].purpose for tool in tools if (judged := judge(tool))}
+        purposes: dict[str, Purpose] = {tool.name: judged[1].purpose for tool in tools if (judged := judge(tool))}
         return Decision(compose_reply(plan.question, plan.steps, lambda step: purposes.get(step.call.name)))
     return Decision(refuse(plan.question, [tool.name for tool in tools], may_call=may_call))
 

@@ -214,7 +214,7 @@ _TEXT_KEYS = ("text", "content", "snippet", "page_content", "title")
 def _hits_in_json(value: Any) -> Iterator[Found]:
     """Find objects that name a path, at any depth."""
     if isinstance(value, list):
-        for item in cast("list[Any]", value):
+        for item in cast("list[object]", value):
             if isinstance(item, str) and _PATH_LINE.fullmatch(item):
                 yield Found(item, None, "")
             else:
