@@ -1,0 +1,276 @@
+"""From a specification to a plan: check everything, then number, connect and freeze."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ._body import Body
+from ._check import Checked
+from ._empty import empty_value
+from ._graph import GraphLike
+from ._keys import END, START, Trigger
+from ._plan import BranchPlan, Check, EdgePlan, HandlerPlan, NodePlan, Plan
+from ._spec import GraphSpec, HandlerSpec, NodeSpec
+from ._topology import reachable, reversed_graph
+from ._types import Fit, checker, fits, type_name
+from .errors import GraphCompileError
+
+STEPS_BEYOND_NODES = 100
+"""The default bound on supersteps is this many more than the graph has nodes."""
+
+
+def compile_spec(
+    given: GraphSpec,
+    *,
+    default_trigger: Trigger,
+    trigger: Trigger | None = None,
+    max_steps: int | None = None,
+    name: str | None = None,
+    around: tuple[GraphSpec, ...] = (),
+) -> Plan:
+    """Check a specification and make its plan; the specification is not changed.
+
+    Raises:
+        GraphCompileError: With everything that is wrong.
+    """
+    spec = _private_copy(given, name)
+    chosen: Trigger = default_trigger if trigger is None else trigger
+    checked = Checked(spec, "all" if chosen == "all" else "any", (given, *around))
+    _options(checked, trigger, max_steps)
+    checked.check()
+    if checked.problems:
+        title = f"{spec.kind} {spec.name!r}" if spec.name else f"the {spec.kind}"
+        raise GraphCompileError(title, checked.problems)
+    return _Planner(checked, max_steps).plan()
+
+
+def compile_nested(builder: GraphLike[Any, Any], around: tuple[GraphSpec, ...]) -> Plan:
+    """Compile a builder that is a node of another one, with its own defaults."""
+    return compile_spec(builder._spec(), default_trigger=builder._default_trigger, around=around)  # pyright: ignore[reportPrivateUsage]
+
+
+def _private_copy(given: GraphSpec, name: str | None) -> GraphSpec:
+    return replace(
+        given,
+        name=given.name if name is None else name,
+        nodes={key: replace(node) for key, node in given.nodes.items()},
+        edges=list(given.edges),
+        branches=list(given.branches),
+        problems=list(given.problems),
+    )
+
+
+def _options(checked: Checked, trigger: str | None, max_steps: int | None) -> None:
+    if trigger not in (None, "any", "all"):
+        checked.report("bad-option", f'trigger={trigger!r}: there are "any" and "all"')
+    if max_steps is not None and (isinstance(max_steps, bool) or max_steps < 1):
+        checked.report("bad-option", f"max_steps={max_steps!r}: a run takes at least one step; give a positive number")
+    if max_steps is not None and checked.trigger == "all":
+        text = 'max_steps bounds the loops of a graph with trigger="any"; with trigger="all" there are none: leave it out'
+        checked.report("bad-option", text)
+    for key, node in checked.spec.nodes.items():
+        if node.trigger not in (None, "any", "all"):
+            checked.report("bad-option", f'node {key!r}: trigger={node.trigger!r}: there are "any" and "all"', key)
+        elif node.trigger == "any" and checked.trigger == "all":
+            text = f'node {key!r} has trigger="any" in a graph with trigger="all", where every node runs once; leave it out'
+            checked.report("bad-option", text, key)
+        if node.timeout is not None and not node.timeout > 0:
+            checked.report("bad-option", f"node {key!r}: timeout={node.timeout!r} must be a positive number of seconds", key)
+        if node.label_sources and (node.merge is not None or node.assembler is not None):
+            text = f"node {key!r}: label_sources= and merge= contradict each other; choose one"
+            checked.report("bad-option", text, key)
+
+
+class _Planner:
+    """Numbers and connects what was checked."""
+
+    def __init__(self, checked: Checked, max_steps: int | None) -> None:
+        self.checked = checked
+        self.spec = checked.spec
+        self.keys = checked.keys
+        self.end = checked.count - 2
+        self.start = checked.count - 1
+        self.max_steps = max_steps or len(self.spec.nodes) + STEPS_BEYOND_NODES
+        self.edges: dict[int, list[EdgePlan]] = defaultdict(list)
+        self.branches: dict[int, list[BranchPlan]] = defaultdict(list)
+        self.sources: dict[int, dict[int, None]] = defaultdict(dict)
+        self.relations: dict[int, int] = defaultdict(int)
+        self.controlled: set[int] = set()
+        self.fed_apart: set[int] = set()  # nodes into which data-only edges lead
+
+    def plan(self) -> Plan:
+        self._connect()
+        nodes = [self._node(i, node) for i, node in enumerate(self.spec.nodes.values())]
+        nodes.append(self._virtual(END.key, self.spec.output))
+        nodes.append(self._virtual(START.key, self.spec.input))
+        nodes = [self._shortcut(node, nodes) for node in nodes]
+        spec = self.spec
+        return Plan(
+            kind=spec.kind,
+            name=spec.name,
+            trigger=self.checked.trigger,
+            max_steps=self.max_steps,
+            nodes=tuple(nodes),
+            keys=dict(self.keys),
+            input=spec.input,
+            output=spec.output,
+            input_check=_check("the graph's input", Any, spec.input),
+            state=spec.state,
+            state_type=spec.state_type,
+            spec=spec,
+        )
+
+    def _connect(self) -> None:
+        for edge in self.checked.edges:
+            source, target = self.keys[edge.source], self.keys[edge.target]
+            check = self._edge_check(edge.source, edge.target) if edge.data else None
+            self.edges[source].append(EdgePlan(target, edge.control, edge.data, check))
+            if not edge.control:
+                self.fed_apart.add(target)
+            self._relation(source, target, control=edge.control, data=edge.data)
+        for branch in self.checked.branches:
+            source = self.keys[branch.source]
+            targets = tuple(dict.fromkeys(self.keys[k] for k in branch.ends.values()))
+            where = f"branch {branch.name!r} of node {branch.source!r}"
+            given = self.checked.outputs[branch.source]
+            checks = {t: self._edge_check(branch.source, self._key(t)) for t in targets} if branch.data else {}
+            self.branches[source].append(
+                BranchPlan(
+                    name=branch.name,
+                    condition=branch.condition,
+                    streams=branch.streams,
+                    ends={label: self.keys[key] for label, key in branch.ends.items()},
+                    labels=tuple(str(label) for label in branch.ends),
+                    targets=targets,
+                    data=branch.data,
+                    check=_check(where, given, branch.input),
+                    checks={t: c for t, c in checks.items() if c is not None},
+                )
+            )
+            for target in targets:
+                self._relation(source, target, control=True, data=branch.data)
+
+    def _relation(self, source: int, target: int, *, control: bool, data: bool) -> None:
+        self.relations[target] += 1
+        if control:
+            self.controlled.add(target)
+        if data:
+            self.sources[target][source] = None
+
+    def _key(self, number: int) -> str:
+        return self.checked.names[number]
+
+    def _edge_check(self, source: str, target: str) -> Check | None:
+        node = self.spec.nodes.get(target)
+        if node is not None and (node.assembler or node.merge or node.label_sources):
+            return None
+        if target == END.key and (self.spec.end_assembler or self.spec.end_merge):
+            return None
+        return _check(f"edge {source!r} -> {target!r}", self.checked.outputs[source], self.checked.inputs[target])
+
+    def _node(self, index: int, node: NodeSpec) -> NodePlan:
+        body = node.body
+        nested = self.checked.nested.get(node.key)
+        if nested is not None:
+            body = replace(body, nested=nested)
+        join = node.trigger == "all" and self.checked.trigger == "any"
+        return NodePlan(
+            index=index,
+            key=node.key,
+            body=body,
+            edges=tuple(self.edges[index]),
+            branches=tuple(self.branches[index]),
+            single=_single(self.edges[index], self.branches[index]),
+            plain=_is_plain(node, body),
+            bare=_is_plain(node, body) and _is_bare(node),
+            data_sources=tuple(self.sources[index]),
+            relations=self.relations[index],
+            has_control=index in self.controlled,
+            join=join,
+            upstream=self._upstream(index) if join else frozenset(),
+            pre=_handler(node.pre, "pre-handler"),
+            post=_handler(node.post, "post-handler"),
+            input_key=node.input_key,
+            output_key=node.output_key,
+            merge=node.merge,
+            label_sources=node.label_sources,
+            assembler=node.assembler,
+            empty=empty_value(self.checked.inputs[node.key]),
+            timeout=node.timeout,
+            retry=node.retry,
+            name=node.name or "",
+            input=self.checked.inputs[node.key],
+            output=self.checked.outputs[node.key],
+        )
+
+    def _virtual(self, key: str, form: Any) -> NodePlan:
+        index = self.keys[key]
+        is_end = key == END.key
+        return NodePlan(
+            index=index,
+            key=key,
+            body=Body(form, form, "virtual", key),
+            edges=tuple(self.edges[index]),
+            branches=tuple(self.branches[index]),
+            data_sources=tuple(self.sources[index]),
+            relations=self.relations[index],
+            has_control=index in self.controlled,
+            merge=self.spec.end_merge if is_end else None,
+            assembler=self.spec.end_assembler if is_end else None,
+            empty=empty_value(form),
+            input=form,
+            output=form,
+        )
+
+    def _upstream(self, join: int) -> frozenset[int]:
+        successors: list[list[int]] = [[] for _ in range(self.checked.count)]
+        for source, edges in self.edges.items():
+            successors[source] += [e.target for e in edges]
+        for source, branches in self.branches.items():
+            successors[source] += [t for b in branches for t in b.targets]
+        back = reversed_graph(successors)
+        return frozenset(reachable(back, back[join], without=join))
+
+    def _shortcut(self, node: NodePlan, nodes: list[NodePlan]) -> NodePlan:
+        """Mark a node whose output is simply the one successor's input."""
+        if node.branches or len(node.edges) != 1:
+            return node
+        edge = node.edges[0]
+        target = nodes[edge.target]
+        simple = edge.control and edge.data and edge.check is None and target.index < self.end
+        simple = simple and target.assembler is None and not target.label_sources and not target.join
+        if not simple or (self.checked.trigger == "all" and target.relations != 1):
+            return node
+        if target.index in self.fed_apart:
+            return node  # data may wait there already
+        return replace(node, next=target.index)
+
+
+def _check(where: str, given: Any, wanted: Any) -> Check | None:
+    if fits(given, wanted) is Fit.ALWAYS:
+        return None
+    accepts: Callable[[object], bool] = checker(wanted)
+    return Check(accepts, type_name(wanted), where)
+
+
+def _handler(spec: HandlerSpec | None, where: str) -> HandlerPlan | None:
+    return None if spec is None else HandlerPlan(spec.call, spec.streams, where)
+
+
+def _single(edges: list[EdgePlan], branches: list[BranchPlan]) -> int:
+    if branches or len(edges) != 1:
+        return -1
+    edge = edges[0]
+    return edge.target if edge.control and edge.data and edge.check is None else -1
+
+
+def _is_plain(node: NodeSpec, body: Body) -> bool:
+    once = node.timeout is None and node.retry is None and not body.blocking
+    return once and body.invoke is not None and body.nested is None
+
+
+def _is_bare(node: NodeSpec) -> bool:
+    return node.pre is None and node.post is None and node.input_key is None and node.output_key is None

@@ -1,0 +1,197 @@
+"""One node, once: its attempts, its time limit, and what observers see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from contextvars import Context
+from types import CoroutineType
+from typing import Any
+
+import anyio
+from anyio import EndOfStream
+
+from ..schema import StreamReader
+from ._body import Body
+from ._context import current_frame, enter, resume_within, within
+from ._packets import Packet
+from ._plan import NodePlan
+from ._run import Run
+from ._spec import Retry
+from ._streams import boxed, chunks_to_value
+from .errors import GraphRunError, NodeTimeoutError
+
+ONCE = Retry(attempts=1)
+
+
+async def run_node(run: Run, node: NodePlan, packet: Packet) -> Packet:
+    """Run a node in place, with its handlers, inside a context of its own."""
+    context = run.context(node)
+    packet = await prepared(run, node, context, packet)
+    if node.plain and not run.packets.streaming and not run.bodies:
+        packet = call_plain(run, node, context, packet)
+        if type(packet) is CoroutineType:
+            packet = await within(context, finish_plain(run, node, packet))
+    else:
+        packet = await within(context, execute(run, node, packet))
+    return await finished(run, node, context, packet)
+
+
+async def prepared(run: Run, node: NodePlan, context: Context, packet: Packet) -> Packet:
+    """Do what comes before the body."""
+    if node.pre is not None:
+        packet = await within(context, run.packets.before(run, node, packet))
+    return packet if node.input_key is None else run.packets.pick(run, node, packet)
+
+
+async def finished(run: Run, node: NodePlan, context: Context, packet: Packet) -> Packet:
+    """Do what comes after the body."""
+    if node.output_key is not None:
+        packet = run.packets.wrap(node, packet)
+    return packet if node.post is None else await within(context, run.packets.after(run, node, packet))
+
+
+def count_step(run: Run, nodes: Sequence[int]) -> None:
+    """Count a step and note who runs in it.
+
+    Raises:
+        StepLimitExceeded: If the run had all its steps already.
+    """
+    if run.steps >= run.max_steps:
+        keys = run.plan.nodes
+        trail = [tuple(keys[i].key for i in step) for step in run.trail]
+        state = None if run.state is None else run.state.value
+        raise run.fail(StepLimitExceeded(run.graph_path, run.max_steps, trail, [keys[i].key for i in nodes], state))
+    run.steps += 1
+    run.trail.append(nodes)
+
+
+async def run_line(run: Run, node: NodePlan, packet: Packet) -> tuple[NodePlan, Packet]:
+    """Run a node whose step was counted, in place, and the line of nodes behind it; give the last and its output.
+
+    This is the hot path of chains and loops, and the one place where speed has cost some clearness: the contents of
+    :func:`run_node` are written out for plain nodes, and nothing is sent anywhere while the one successor is known.
+    Nothing else of the run may be at work or waiting.
+    """
+    if run.packets.streaming or run.bodies:
+        return node, await run_node(run, node, packet)
+    nodes, base = run.plan.nodes, run.base
+    while True:
+        if node.bare:
+            context = base.copy()
+            try:
+                packet = context.run(enter, (run, node, 1), node.body.invoke, packet)
+                if type(packet) is CoroutineType:
+                    try:
+                        trap = context.run(packet.send, None)
+                    except StopIteration as stop:
+                        packet = stop.value
+                    else:
+                        packet = await resume_within(context, packet, trap)
+                elif hasattr(packet, "__await__"):
+                    packet = await packet
+            except Exception as error:
+                located = run.located(run.path(node), "node", error)
+                raise located from located.__cause__
+        else:
+            packet = await run_node(run, node, packet)
+        if node.next < 0:
+            return node, packet
+        node = nodes[node.next]
+        count_step(run, (node.index,))
+
+
+def call_plain(run: Run, node: NodePlan, context: Context, value: Any) -> Any:
+    """Call the function of a plain node; an ``async def`` gives its coroutine, for :func:`finish_plain`."""
+    try:
+        return context.run(node.body.invoke, value)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    except Exception as error:
+        located = run.located(run.path(node), "node", error)
+        raise located from located.__cause__
+
+
+def failure(run: Run, node: NodePlan, error: BaseException) -> BaseException:
+    """Locate what a node raised in a task of its own; what is no ``Exception`` passes as it is."""
+    return run.located(run.path(node), "node", error) if isinstance(error, Exception) else error
+
+
+async def finish_plain(run: Run, node: NodePlan, work: Coroutine[Any, Any, Any]) -> Any:
+    """Await what a plain node's function gave."""
+    try:
+        return await work
+    except Exception as error:
+        located = run.located(run.path(node), "node", error)
+        raise located from located.__cause__
+
+
+async def execute(run: Run, node: NodePlan, packet: Packet) -> Packet:
+    """Run a node's body, as often as its policy allows; inside the node's context."""
+    body = run.bodies.get(node.index, node.body)
+    if node.retry is None and node.timeout is None:
+        return await _attempt(run, node, body, packet)
+    policy = node.retry or ONCE
+    value = packet
+    if run.packets.streaming and policy.attempts > 1:
+        value = await chunks_to_value(run, node, packet, node.input)  # an attempt needs its input whole
+    for attempt in range(1, policy.attempts + 1):
+        if attempt > 1:
+            await _pause(run, node, policy, attempt)
+        try:
+            given = boxed(value) if run.packets.streaming and policy.attempts > 1 else value
+            return await _first_chunk_included(run, policy, await _timed(run, node, body, given))
+        except Exception as error:
+            original = error.__cause__ if isinstance(error, GraphRunError) and error.__cause__ else error
+            if attempt == policy.attempts or not isinstance(original, policy.on):
+                raise
+            if run.observer is not None:
+                await run.observer.attempt_failed(run, node, attempt, original)
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _pause(run: Run, node: NodePlan, policy: Retry, attempt: int) -> None:
+    current_frame.set((run, node, attempt))
+    delay = policy.delay_before(attempt)
+    if delay > 0:
+        await anyio.sleep(delay)
+
+
+async def _timed(run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet:
+    if node.timeout is None:
+        return await _attempt(run, node, body, packet)
+    result: Packet = None
+    with anyio.move_on_after(node.timeout) as scope:
+        result = await _attempt(run, node, body, packet)
+    if scope.cancelled_caught:
+        raise run.fail(NodeTimeoutError(run.path(node), node.timeout))
+    return result
+
+
+async def _attempt(run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet:
+    try:
+        return await run.packets.perform(run, node, body, packet)
+    except Exception as error:
+        located = run.located(run.path(node), "node", error)
+        if located is error:
+            raise
+        raise located from located.__cause__
+
+
+async def _first_chunk_included(run: Run, policy: Retry, packet: Packet) -> Packet:
+    """Count an error before the first chunk as the attempt's; after that the chunks are out and stay out."""
+    if not run.packets.streaming or policy.attempts == 1:
+        return packet
+    reader: StreamReader[Any] = packet
+    try:
+        first = await reader.receive()
+    except EndOfStream:
+        return StreamReader.of()
+    return _with_first(first, reader)
+
+
+def _with_first(first: Any, rest: StreamReader[Any]) -> StreamReader[Any]:
+    async def chunks() -> Any:
+        async with rest:
+            yield first
+            async for chunk in rest:
+                yield chunk
+
+    return StreamReader.from_iterable(chunks())

@@ -1,0 +1,327 @@
+"""Who watches a run: callback handlers, and the event stream.
+
+A run that is watched runs decorated bodies: the observer wraps each paradigm of each node, so the scheduler knows
+nothing of it, and a run that nobody watches pays nothing. Which methods of a handler are called follows from the
+paradigm that the node has: a function from a value to a value has a start and an end, a stream is passed on chunk by
+chunk, and the end comes when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..schema import EmptyStreamError, Message, StreamReader, concat
+from ._body import Body
+from ._context import current_frame
+from ._events import (
+    Custom,
+    Event,
+    MessageDelta,
+    NodeChunk,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+)
+from ._options import RunOptions
+
+if TYPE_CHECKING:
+    from ..schema import StreamScope
+    from ._plan import NodePlan
+    from ._run import Run
+
+EventT = TypeVar("EventT", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Where a callback comes from."""
+
+    run: str
+    """The id of the run."""
+    path: str
+    """The path of the node or nested graph; ``""`` for the outermost graph."""
+    name: str
+    """The display name: the node's ``name=`` or key, or the graph's name."""
+    component: str
+    """What it is: ``"graph"``, ``"chain"``, ``"workflow"``, ``"function"``, ``"lambda"``, ``"model"``, ``"tools"`` …"""
+    attempt: int = 1
+    tags: Sequence[str] = ()
+    metadata: Any = field(default_factory=dict[str, Any])
+
+
+class Callbacks:
+    """The methods that a callback handler may have, each ``def`` or ``async def``; any class with some of them is one.
+
+    Handlers are called in the order in which they are given. What they raise fails the run, with the handler named.
+
+    Example:
+        >>> from anabranch.compose import END, START, Graph, RunOptions
+        >>> class Log:
+        ...     def on_end(self, info, output):
+        ...         print(info.path or "graph", "->", output)
+        >>> graph = Graph[str, str]()
+        >>> graph.add_edge(START, graph.add_node("shout", str.upper, input=str, output=str))
+        >>> graph.add_edge("shout", END)
+        >>> graph.compile().invoke_sync("tides", RunOptions(callbacks=[Log()]))
+        shout -> TIDES
+        graph -> TIDES
+        'TIDES'
+    """
+
+    def on_start(self, info: RunInfo, input: Any) -> Any:
+        """Something begins; the input is None where it is a stream and the handler takes no stream."""
+
+    def on_end(self, info: RunInfo, output: Any) -> Any:
+        """Something has its whole output; of a stream it is the concatenation, when the stream has ended."""
+
+    def on_error(self, info: RunInfo, error: BaseException) -> Any:
+        """Something failed."""
+
+    def on_stream_input(self, info: RunInfo, reader: StreamReader[Any]) -> Any:
+        """Something begins whose input is a stream: a copy of it, in place of ``on_start``."""
+
+    def on_stream_output(self, info: RunInfo, reader: StreamReader[Any]) -> Any:
+        """Something gives a stream: a copy of it, in place of ``on_end``."""
+
+
+METHODS = ("on_start", "on_end", "on_error", "on_stream_input", "on_stream_output")
+
+
+class Observer:
+    """All who watch one run."""
+
+    def __init__(self, options: RunOptions, sink: Callable[[Event], None] | None = None) -> None:
+        self.options = options
+        self._sink = sink
+        self._sequence = 0
+        self._handlers = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
+        self.scope: StreamScope | None = None
+        """Where handlers that read copies of streams run; set by whoever opens the run."""
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def say(self, run: Run, kind: type[EventT], path: str, attempt: int = 1, **data: Any) -> None:
+        """Add an event."""
+        if self._sink is not None:
+            self._sink(kind(run=run.id, path=path, attempt=attempt, sequence=self._sequence, **data))
+            self._sequence += 1
+
+    # -- graphs ------------------------------------------------------------------------------------------------
+
+    async def graph_start(self, run: Run, packet: Any) -> Any:
+        """Note that a graph begins; give its input, for a stream one that is watched."""
+        info = self._graph_info(run)
+        streams = isinstance(packet, StreamReader)
+        self.say(run, RunStarted, info.path, input=None if streams else packet)
+        return await self._starts(run, info, packet)
+
+    async def graph_end(self, run: Run, packet: Any) -> Any:
+        """Note a graph's output; a stream is watched to its end."""
+        info = self._graph_info(run)
+        if not isinstance(packet, StreamReader):
+            await self._ends(run, info, packet)
+            self.say(run, RunEnded, info.path, output=packet)
+            return packet
+        return await self._watched(run, info, packet, None)
+
+    async def graph_error(self, run: Run, error: BaseException) -> None:
+        """Note that a graph failed."""
+        info = self._graph_info(run)
+        await self._fails(run, info, error)
+        self.say(run, RunFailed, info.path, error=error)
+
+    def _graph_info(self, run: Run) -> RunInfo:
+        plan = run.plan
+        return self._info(run, run.graph_path, plan.name or plan.kind, plan.kind, 1)
+
+    def _info(self, run: Run, path: str, name: str, component: str, attempt: int) -> RunInfo:
+        return RunInfo(run.id, path, name, component, attempt, self.options.tags, self.options.metadata)
+
+    # -- nodes -------------------------------------------------------------------------------------------------
+
+    def decorate(self, node: NodePlan, body: Body) -> Body:
+        """Make a body that tells what happens to it; graphs tell it themselves, and passthroughs do nothing."""
+        if body.nested is not None or body.component in ("passthrough", "virtual"):
+            return body
+        changes: dict[str, Any] = {}
+        if body.invoke is not None:
+            changes["invoke"] = self._one_value(node, body, body.invoke)
+        if body.collect is not None:
+            changes["collect"] = self._one_value(node, body, body.collect)
+        if body.stream is not None:
+            changes["stream"] = self._one_stream(node, body.stream)
+        if body.transform is not None:
+            changes["transform"] = self._one_stream(node, body.transform)
+        return replace(body, blocking=False, **changes)
+
+    def _one_value(self, node: NodePlan, body: Body, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        async def watched(value: Any) -> Any:
+            from ._packets import in_thread
+
+            run, info = self._node_info(node)
+            value = await self._node_starts(run, node, info, value)
+            try:
+                result = await in_thread(call, value) if body.blocking else call(value)
+                result = await result if hasattr(result, "__await__") else result
+            except Exception as error:
+                await self._node_fails(run, node, info, error)
+                raise
+            await self._ends(run, info, result)
+            self.say(run, NodeEnded, info.path, info.attempt, component=info.component, output=result)
+            return result
+
+        return watched
+
+    def _one_stream(self, node: NodePlan, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        async def watched(value: Any) -> Any:
+            run, info = self._node_info(node)
+            value = await self._node_starts(run, node, info, value)
+            try:
+                made = call(value)
+                made = await made if hasattr(made, "__await__") else made
+            except Exception as error:
+                await self._node_fails(run, node, info, error)
+                raise
+            return await self._watched(run, info, StreamReader.from_iterable(made), node)
+
+        return watched
+
+    def _node_info(self, node: NodePlan) -> tuple[Run, RunInfo]:
+        frame = current_frame.get()
+        assert frame is not None, "a body runs inside a frame"
+        run, _, attempt = frame
+        return run, self._info(run, run.path(node), node.name or node.key, node.body.component, attempt)
+
+    async def _node_starts(self, run: Run, node: NodePlan, info: RunInfo, value: Any) -> Any:
+        shown = None if isinstance(value, StreamReader) else value
+        self.say(run, NodeStarted, info.path, info.attempt, component=info.component, input=shown)
+        return await self._starts(run, info, value)
+
+    async def _node_fails(self, run: Run, node: NodePlan, info: RunInfo, error: Exception) -> None:
+        await self._fails(run, info, error)
+        retry = node.retry
+        again = retry is not None and info.attempt < retry.attempts and isinstance(error, retry.on)
+        self.say(run, NodeFailed, info.path, info.attempt, component=info.component, error=error, will_retry=again)
+
+    # -- what both share ---------------------------------------------------------------------------------------
+
+    async def _starts(self, run: Run, info: RunInfo, value: Any) -> Any:
+        if not isinstance(value, StreamReader):
+            await self._call(run, info, "on_start", value)
+            return value
+        reader = self._copied(run, info, "on_stream_input", value)  # pyright: ignore[reportUnknownArgumentType]
+        if not self._handlers["on_stream_input"]:
+            await self._call(run, info, "on_start", None)
+        return reader
+
+    async def _ends(self, run: Run, info: RunInfo, value: Any) -> None:
+        await self._call(run, info, "on_end", value)
+
+    async def _fails(self, run: Run, info: RunInfo, error: BaseException) -> None:
+        await self._call(run, info, "on_error", error)
+
+    def _copied(self, run: Run, info: RunInfo, method: str, reader: StreamReader[Any]) -> StreamReader[Any]:
+        """Give each handler of a stream a copy, read in a task of its own."""
+        handlers = self._handlers[method]
+        if not handlers or self.scope is None:
+            return reader
+        reader, *copies = reader.copy(len(handlers) + 1)
+        for handler, copy in zip(handlers, copies, strict=True):
+            self.scope.start_soon(self._read_copy, run, info, method, handler, copy)
+        return reader
+
+    async def _read_copy(
+        self, run: Run, info: RunInfo, method: str, handler: Callable[..., Any], copy: StreamReader[Any]
+    ) -> None:
+        async with copy:
+            await self._guarded(run, info, method, handler, copy)
+
+    async def _watched(
+        self, run: Run, info: RunInfo, reader: StreamReader[Any], node: NodePlan | None
+    ) -> StreamReader[Any]:
+        """Pass a stream on; tell of each chunk, and of its end or error."""
+        chunks: list[Any] = []
+        copied = bool(self._handlers["on_stream_output"])
+
+        def tap(chunk: Any) -> Any:
+            chunks.append(chunk)
+            if node is not None:
+                if isinstance(chunk, Message):
+                    self.say(run, MessageDelta, info.path, info.attempt, delta=chunk)
+                else:
+                    self.say(run, NodeChunk, info.path, info.attempt, chunk=chunk)
+            return chunk
+
+        async def ended() -> Any:
+            from ..schema import NO_VALUE
+
+            whole = _whole(chunks)
+            if not copied:
+                await self._ends(run, info, whole)
+            if node is None:
+                self.say(run, RunEnded, info.path, output=whole)
+            else:
+                self.say(run, NodeEnded, info.path, info.attempt, component=info.component, output=whole)
+            return NO_VALUE
+
+        async def failed(error: Exception) -> Any:
+            if node is None:
+                await self.graph_error(run, error)
+            else:
+                await self._node_fails(run, node, info, error)
+            raise error
+
+        return self._copied(run, info, "on_stream_output", reader.convert(tap, on_end=ended, on_error=failed))
+
+    async def _call(self, run: Run, info: RunInfo, method: str, given: Any) -> None:
+        for handler in self._handlers[method]:
+            await self._guarded(run, info, method, handler, given)
+
+    async def _guarded(self, run: Run, info: RunInfo, method: str, handler: Callable[..., Any], given: Any) -> None:
+        try:
+            answer = handler(info, given)
+            if hasattr(answer, "__await__"):
+                await answer
+        except Exception as error:
+            owner = type(getattr(handler, "__self__", handler)).__name__
+            located = run.located(info.path, f"callback {owner}.{method}", error)
+            raise located from located.__cause__
+
+
+def _whole(chunks: Sequence[Any]) -> Any:
+    """Concatenate what was seen; where chunks make no whole, the list of them says more than nothing."""
+    try:
+        return concat(chunks)
+    except EmptyStreamError:
+        return None
+    except Exception:
+        return list(chunks)
+
+
+def observer_for(options: RunOptions) -> Observer | None:
+    """Make the observer of a run, if anybody watches."""
+    return Observer(options) if options.callbacks else None
+
+
+def emit(data: Any) -> None:
+    """Add an event of one's own to the run's event stream, from inside a node, tool, handler or condition.
+
+    Nothing happens where nobody watches the events.
+
+    Args:
+        data: What to tell; it is carried as :attr:`Custom.data`.
+
+    Raises:
+        RuntimeError: If it is called outside of a run.
+    """
+    frame = current_frame.get()
+    if frame is None:
+        raise RuntimeError("emit() was called outside of a run; call it inside a node, a tool, a handler or a condition")
+    run, node, attempt = frame
+    if run.observer is not None:
+        run.observer.say(run, Custom, run.path(node), attempt, data=data)

@@ -1,0 +1,158 @@
+"""The options of one run: checked against the graph before anything runs, and handed to whom they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from ._plan import NodePlan, Plan
+from .errors import RunOptionsError
+
+if TYPE_CHECKING:
+    from ._body import Body
+    from ._observe import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a caller asks of one run.
+
+    Attributes:
+        max_steps: The bound on supersteps, in place of the compiled one; only where ``trigger="any"``.
+        callbacks: Handlers that see the run; see :class:`Callbacks`.
+        at: Options for single nodes, by path (``"chat"``, ``"sub/tools"``): what the component takes
+            (:class:`~anabranch.schema.ModelOptions` for a model), or a :class:`RunOptions` of its own for a nested graph,
+            or a sequence of several.
+        for_all: Options for every node that takes their kind, in nested graphs too.
+        tags: Labels for callbacks and events.
+        metadata: Further data for callbacks and events.
+        context: Who and what for this run is, seen by nodes and tools through :func:`current_context`.
+
+    Example:
+        >>> from anabranch.schema import ModelOptions
+        >>> options = RunOptions(max_steps=5, at={"chat": ModelOptions(temperature=0)})
+        >>> options.max_steps
+        5
+    """
+
+    max_steps: int | None = None
+    callbacks: Sequence[Any] = ()
+    at: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    for_all: Sequence[Any] = ()
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: Any = None
+
+
+@dataclass(slots=True)
+class ResolvedOptions:
+    """The options of the run of one graph."""
+
+    bodies: dict[int, Body]
+    max_steps: int | None
+    observer: Observer | None
+    given: RunOptions
+    run_id: str | None = None
+    nested: Mapping[str, ResolvedOptions] = field(default_factory=dict[str, "ResolvedOptions"])
+
+    def below(self, key: str) -> ResolvedOptions:
+        """Give the options of a nested graph."""
+        found = self.nested.get(key)
+        return found if found is not None else replace(self, bodies={}, max_steps=None, nested={})
+
+
+NO_OPTIONS = RunOptions()
+
+
+def resolve(plan: Plan, options: RunOptions | None, observer: Callable[[RunOptions], Observer | None]) -> ResolvedOptions:
+    """Check a run's options and hand them to the nodes.
+
+    Raises:
+        RunOptionsError: If a path leads nowhere, or a node does not take what is meant for it.
+    """
+    if options is None:
+        return ResolvedOptions({}, None, observer(NO_OPTIONS), NO_OPTIONS)
+    if not isinstance(options, RunOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"options= takes RunOptions, got {type(options).__name__}")
+    return _resolve(plan, options, observer(options), "", list(options.for_all))
+
+
+def _resolve(
+    plan: Plan, options: RunOptions, observer: Observer | None, prefix: str, for_all: Sequence[Any]
+) -> ResolvedOptions:
+    if options.max_steps is not None:
+        if plan.trigger == "all":
+            raise RunOptionsError(f'max_steps={options.max_steps}: graph {prefix[:-1]!r} has trigger="all" and no loops to bound')
+        if options.max_steps < 1:
+            raise RunOptionsError(f"max_steps={options.max_steps}: a run takes at least one step")
+    here, below = _split(plan, options.at, prefix)
+    bodies: dict[int, Body] = {}
+    nested: dict[str, ResolvedOptions] = {}
+    for node in plan.nodes[:-2]:
+        given = [o for o in for_all if _takes(node, o)] + here.get(node.key, [])
+        if node.body.nested is not None:
+            inner = _inner_options(prefix + node.key, given, below.get(node.key, {}))
+            if given or node.key in below or for_all:
+                deeper = [*for_all, *inner.for_all]
+                nested[node.key] = _resolve(node.body.nested, inner, observer, f"{prefix}{node.key}/", deeper)
+        elif given:
+            bodies[node.index] = _bound(prefix + node.key, node, given)
+    return ResolvedOptions(bodies, options.max_steps, observer, options, nested=nested)
+
+
+def _split(
+    plan: Plan, at: Mapping[str, Any], prefix: str
+) -> tuple[dict[str, list[Any]], dict[str, dict[str, Any]]]:
+    here: dict[str, list[Any]] = {}
+    below: dict[str, dict[str, Any]] = {}
+    for path, given in at.items():
+        key, _, rest = path.partition("/")
+        number = plan.keys.get(key)
+        if number is None or number >= plan.end:
+            known = [n.key for n in plan.nodes[:-2]]
+            close = difflib.get_close_matches(key, known, n=3)
+            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {', '.join(map(repr, known[:5]))}"
+            raise RunOptionsError(f"options at {prefix + path!r}: there is no node {prefix + key!r}; {hint}")
+        if not rest:
+            here.setdefault(key, []).extend(_as_list(given))
+        elif plan.nodes[number].body.nested is None:
+            raise RunOptionsError(f"options at {prefix + path!r}: node {prefix + key!r} is no graph, nothing is inside it")
+        else:
+            below.setdefault(key, {})[rest] = given
+    return here, below
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _takes(node: NodePlan, option: Any) -> bool:
+    kind = node.body.options
+    return isinstance(kind, type) and isinstance(option, kind)
+
+
+def _inner_options(path: str, given: Sequence[Any], at: Mapping[str, Any]) -> RunOptions:
+    inner = NO_OPTIONS
+    for option in given:
+        if not isinstance(option, RunOptions):
+            raise RunOptionsError(
+                f"options at {path!r}: it is a graph and takes RunOptions, got {type(option).__name__}; "
+                f"name the node inside it ({path}/…)"
+            )
+        inner = option
+    return replace(inner, at={**inner.at, **at})
+
+
+def _bound(path: str, node: NodePlan, given: Sequence[Any]) -> Body:
+    kind = node.body.options
+    for option in given:
+        if not _takes(node, option):
+            wanted = f"takes {kind.__name__}" if isinstance(kind, type) else "takes no options"
+            raise RunOptionsError(f"options at {path!r}: node {path!r} {wanted}, got {type(option).__name__}")
+    merged = given[0]
+    for option in given[1:]:
+        merged = merged | option if hasattr(merged, "__or__") else option
+    assert node.body.bind is not None, "a body that takes options can bind them"
+    return node.body.bind(merged)

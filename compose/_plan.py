@@ -1,0 +1,134 @@
+"""The frozen result of compiling a graph: integers and tuples that a scheduler runs.
+
+Nodes are numbered in the order in which they were added; END has the number after the last node, START the one after
+that. Builders make a plan and know nothing of running; the scheduler reads a plan and knows nothing of building.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._body import Body
+from ._keys import Trigger
+from ._spec import Assembler, GraphSpec, Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The run-time test of an edge that *may* fit."""
+
+    accepts: Callable[[object], bool]
+    wanted: str
+    edge: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePlan:
+    """An outgoing edge."""
+
+    target: int
+    control: bool
+    data: bool
+    check: Check | None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """A branch of a node; every end is one relation of its own."""
+
+    name: str
+    condition: Callable[[Any], Any]
+    streams: bool
+    ends: Mapping[Any, int]
+    labels: tuple[str, ...]
+    targets: tuple[int, ...]
+    """The distinct ends, in the order in which they were declared."""
+    data: bool
+    check: Check | None
+    """The test before the condition."""
+    checks: Mapping[int, Check]
+    """The tests of the values that go to the ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerPlan:
+    """A function before or after a node."""
+
+    call: Callable[[Any, Any], Any]
+    streams: bool
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node, or START or END, as the scheduler sees it."""
+
+    index: int
+    key: str
+    body: Body
+    edges: tuple[EdgePlan, ...] = ()
+    branches: tuple[BranchPlan, ...] = ()
+    next: int = -1
+    """The one successor that gets this node's output directly, or -1 if it is not that simple."""
+    single: int = -1
+    """The target, if all that leads out of this node is one unchecked edge with control and data; else -1."""
+    plain: bool = False
+    """Whether running the body in value mode is nothing but calling ``body.invoke`` (and awaiting)."""
+    bare: bool = False
+    """Whether the node is plain and nothing comes before or after the body."""
+    data_sources: tuple[int, ...] = ()
+    """Who sends values here, in the order in which they were declared."""
+    relations: int = 0
+    """How many edges and branch ends lead here."""
+    has_control: bool = True
+    """Whether any of them carries control; if none does, data alone make the node run."""
+    join: bool = False
+    """In a graph with trigger "any": wait for whatever can still arrive."""
+    upstream: frozenset[int] = frozenset()
+    """For a join: the nodes from which something can still reach it without passing through it."""
+    pre: HandlerPlan | None = None
+    post: HandlerPlan | None = None
+    input_key: str | None = None
+    output_key: str | None = None
+    merge: Callable[[Sequence[Any]], Any] | None = None
+    label_sources: bool = False
+    assembler: Assembler | None = None
+    empty: Callable[[], Any] | None = None
+    """Makes the input of a node that got control and no data."""
+    timeout: float | None = None
+    retry: Retry | None = None
+    name: str = ""
+    input: Any = None
+    output: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A compiled graph."""
+
+    kind: str
+    name: str
+    trigger: Trigger
+    max_steps: int
+    nodes: tuple[NodePlan, ...]
+    """The nodes, then END, then START."""
+    keys: Mapping[str, int]
+    input: Any
+    output: Any
+    input_check: Check | None
+    state: Callable[[], Any] | None
+    state_type: Any
+    spec: GraphSpec = field(repr=False)
+    """A private copy of what the builder said, for drawing and introspection."""
+
+    @property
+    def end(self) -> int:
+        """The number of END."""
+        return len(self.nodes) - 2
+
+    @property
+    def start(self) -> int:
+        """The number of START."""
+        return len(self.nodes) - 1

@@ -1,0 +1,24 @@
+"""Run a plan from its input to its output, by the scheduler that its trigger asks for."""
+
+from __future__ import annotations
+
+from ._packets import Packet
+from ._run import Run
+
+
+async def run_plan(run: Run, packet: Packet) -> Packet:
+    """Run a graph and tell the observer, if there is one."""
+    from ._eager import run_eagerly
+    from ._rounds import run_in_rounds
+
+    go = run_in_rounds if run.plan.trigger == "any" else run_eagerly
+    observer = run.observer
+    if observer is None:
+        return await go(run, packet)
+    packet = await observer.graph_start(run, packet)
+    try:
+        result = await go(run, packet)
+    except Exception as error:
+        await observer.graph_error(run, error)
+        raise
+    return await observer.graph_end(run, result)

@@ -1,0 +1,111 @@
+"""The streams of a run: how a node's output becomes a reader whose errors name the node, and how chunks become values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from ..schema import EmptyStreamError, SourceEnd, StreamReader, concat, merge
+from ._empty import empty_value
+from ._plan import Check, NodePlan
+from ._types import value_type_name
+from .errors import GraphRunError, MergeError, ValueTypeError
+
+if TYPE_CHECKING:
+    from ._run import Run
+
+
+def boxed(value: Any) -> StreamReader[Any]:
+    """Make a stream of one chunk."""
+    return StreamReader.of(value)
+
+
+def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None) -> StreamReader[Any]:
+    """Make the reader of what a node's function gave: located errors, the node's context, its input closed with it."""
+    from ..schema._stream import from_generator
+
+    def locate(error: Exception) -> BaseException:
+        if isinstance(error, GraphRunError) and error.__dict__.get("_run") is run.root:
+            return error
+        located = run.located(run.path(node), "node", error)
+        located.__cause__ = error
+        return located
+
+    return from_generator(made, context=run.context(node), translate=locate, feeds=() if fed is None else (fed,))
+
+
+async def chunks_to_value(run: Run, node: NodePlan, reader: StreamReader[Any], form: Any) -> Any:
+    """Read a stream to its end and concatenate it; an empty one gives the type's neutral element if there is one.
+
+    Raises:
+        NodeError: If the chunks do not make one value; errors that the stream itself raises pass as they are.
+    """
+    chunks: list[Any] = []
+    async with reader:
+        async for chunk in reader:
+            if not isinstance(chunk, SourceEnd):
+                chunks.append(chunk)
+    try:
+        if not chunks:
+            return _neutral(form)
+        return concat(chunks)
+    except Exception as error:
+        raise run.located(run.path(node), "the stream", error) from error
+
+
+def _neutral(form: Any) -> Any:
+    factory = empty_value(form)
+    neutral = None if factory is None else factory()
+    if neutral is None:
+        raise EmptyStreamError("the stream ended without a chunk, and its type has no neutral element")
+    return neutral
+
+
+def checked_reader(run: Run, check: Check, reader: StreamReader[Any]) -> StreamReader[Any]:
+    """Test every chunk that passes an edge."""
+
+    def test(chunk: Any) -> Any:
+        if not check.accepts(chunk):
+            raise run.fail(ValueTypeError(run.graph_path, check.edge, check.wanted, value_type_name(chunk)))
+        return chunk
+
+    return reader.convert(test)
+
+
+def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[Any]]) -> StreamReader[Any] | None:
+    """Merge streams live where concatenating the result gives what merging the values would; else give None.
+
+    That holds for dicts, whose keys must not come from two senders, and for labelled sources.
+    """
+    nodes = run.plan.nodes
+    readers = {nodes[source].key: reader for source, reader in packets.items()}
+    if node.assembler is not None:
+        return cast("StreamReader[Any] | None", node.assembler.assemble_stream(readers))
+    if node.label_sources:
+        return merge(readers, labels=True)
+    takes_streams = node.body.transform is not None or node.body.collect is not None or node.body.nested is not None
+    dicts = all(_is_dict(nodes[source].output) for source in packets)
+    if node.merge is not None or not dicts or not takes_streams:
+        return None
+    owner: dict[str, str] = {}
+
+    def keep(item: Any) -> Any:
+        from ..schema import NO_VALUE
+
+        if isinstance(item, SourceEnd):
+            return NO_VALUE
+        sender, chunk = item
+        for key in chunk:
+            if owner.setdefault(key, sender) != sender:
+                text = f"{owner[key]!r} and {sender!r} both sent the key {key!r}"
+                raise run.fail(MergeError(run.path(node), text))
+        return chunk
+
+    return merge(readers, labels=True).convert(keep)
+
+
+def _is_dict(form: Any) -> bool:
+    origin = getattr(form, "__origin__", form)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+

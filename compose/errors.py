@@ -1,0 +1,199 @@
+"""The errors that :mod:`anabranch.compose` raises, all below :class:`~anabranch.schema.AnabranchError`.
+
+Errors carry data and build their own text: what happened, where (the node path), and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..schema.errors import AnabranchError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a graph, found before it runs."""
+
+    kind: str
+    """A short stable name of the kind of fault, such as ``"unknown-node"``."""
+    text: str
+    """What is wrong, where, and what to do."""
+    node: str | None = None
+    """The key of the node concerned, with the keys of the graphs around it, or None."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class GraphWarning(UserWarning):
+    """A graph is valid, and yet probably does something else than its author expects."""
+
+
+class GraphCompileError(AnabranchError, ValueError):
+    """A graph cannot be compiled; :attr:`problems` holds everything that is wrong with it."""
+
+    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+        self.name = name
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{name} cannot be compiled: {count} problem{'s' if count != 1 else ''}"
+        super().__init__("\n".join([head, *(f"  {i}. {p.text}" for i, p in enumerate(self.problems, 1))]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.problems)
+
+
+class GraphRunError(AnabranchError):
+    """A run failed; :attr:`path` says where (``"agent/tools"``, or ``""`` for the graph itself)."""
+
+    path: str = ""
+
+
+class NodeError(GraphRunError):
+    """A function of the user's raised inside a run; the original is the ``__cause__``.
+
+    Attributes:
+        path: The node's path from the outermost graph, such as ``"agent/tools"``.
+        where: What raised: ``"node"``, or for example ``"pre-handler"``, ``"branch 'good_enough'"``.
+    """
+
+    def __init__(self, path: str, where: str, cause: BaseException) -> None:
+        self.path = path
+        self.where = where
+        subject = f"node {path!r}" if where == "node" else f"{where} of node {path!r}"
+        super().__init__(f"{subject} failed: {type(cause).__name__}: {cause}")
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.where, self.__cause__)
+
+
+class NodeTimeoutError(GraphRunError, TimeoutError):
+    """A node took longer than its ``timeout``."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        self.path = path
+        self.seconds = seconds
+        super().__init__(f"node {path!r} took longer than its timeout of {seconds:g} s; give it more time or make it faster")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.seconds)
+
+
+class ValueTypeError(GraphRunError, TypeError):
+    """A value that passed an edge (or went into the graph) is not of the type wanted there."""
+
+    def __init__(self, path: str, edge: str, wanted: str, got: str) -> None:
+        self.path = path
+        self.edge = edge
+        self.wanted = wanted
+        self.got = got
+        super().__init__(f"{edge}: wanted {wanted}, got {got}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.edge, self.wanted, self.got)
+
+
+class MergeError(GraphRunError):
+    """The values of several senders to one node do not merge."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        super().__init__(f"cannot merge what was sent to node {path!r}: {text}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.text)
+
+
+class MissingKeyError(GraphRunError, KeyError):
+    """A node's ``input_key`` is not in the value that it got."""
+
+    def __init__(self, path: str, key: str, present: Sequence[str]) -> None:
+        self.path = path
+        self.key = key
+        self.present = tuple(present)
+        super().__init__(path, key, self.present)
+
+    def __str__(self) -> str:
+        there = ", ".join(map(repr, self.present)) or "no key at all"
+        return f"node {self.path!r} takes the key {self.key!r}, and its input has {there}"
+
+
+class UnknownTargetError(GraphRunError, LookupError):
+    """A branch chose something that is not one of its ends."""
+
+    def __init__(self, path: str, branch: str, chosen: object, ends: Sequence[str]) -> None:
+        self.path = path
+        self.branch = branch
+        self.chosen = chosen
+        self.ends = tuple(ends)
+        super().__init__(
+            f"branch {branch!r} of node {path!r} chose {chosen!r}, which is not one of its ends: "
+            f"{', '.join(map(repr, self.ends))}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.branch, self.chosen, self.ends)
+
+
+class StepLimitExceeded(GraphRunError):
+    """A run took more steps than ``max_steps`` allows.
+
+    Attributes:
+        limit: The limit.
+        trail: The keys of the nodes that ran, one tuple for each step.
+        next_nodes: The keys of the nodes that would have run next.
+        state: The run's state as it was, or None for a graph without state.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        limit: int,
+        trail: Sequence[tuple[str, ...]],
+        next_nodes: Sequence[str],
+        state: Any = None,
+    ) -> None:
+        self.path = path
+        self.limit = limit
+        self.trail = tuple(trail)
+        self.next_nodes = tuple(next_nodes)
+        self.state = state
+        shown = [" + ".join(step) for step in self.trail[-10:]]
+        more = "… -> " if len(self.trail) > len(shown) else ""
+        where = f"graph {path!r}" if path else "the graph"
+        super().__init__(
+            f"{where} took {limit} steps without reaching the end: {more}{' -> '.join(shown)}; "
+            f"next would be {', '.join(map(repr, self.next_nodes))}; "
+            "check the loop's exit, or raise max_steps (compile(max_steps=…) or RunOptions(max_steps=…))"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.limit, self.trail, self.next_nodes, self.state)
+
+
+class RunStalledError(GraphRunError):
+    """A run can make no more progress and has not reached the end; :attr:`waiting` says who waits for what."""
+
+    def __init__(self, path: str, waiting: Sequence[str], last: Sequence[str]) -> None:
+        self.path = path
+        self.waiting = tuple(waiting)
+        self.last = tuple(last)
+        where = f"graph {path!r}" if path else "the graph"
+        after = f" after {', '.join(map(repr, self.last))}" if self.last else ""
+        text = "; ".join(self.waiting) or "nothing is left to run"
+        super().__init__(f"{where} stopped{after} without reaching the end: {text}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.waiting, self.last)
+
+
+class RunOptionsError(GraphRunError, ValueError):
+    """The options of a run do not fit the graph; nothing has run."""
+
+
+class StateError(GraphRunError):
+    """State was asked for where there is none, entered twice, or held across an await."""
