@@ -1,0 +1,144 @@
+"""The few things that streams need from the event loop beneath them, and which of the two loops it is.
+
+anyio offers all of this too, at a price that a stream would pay for every item that it has to wait for: an ``Event``
+of anyio takes several microseconds, a bare future of asyncio half of one. The two implementations are loaded when the first
+stream has to wait, so that importing this package loads neither loop.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context
+from typing import Any, Protocol
+
+__all__ = ()
+
+Step = Callable[[], Any]
+
+
+class Waiter(Protocol):
+    """One task's wait for one event."""
+
+    def wake(self) -> None:
+        """End the wait; may come early, late and twice."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until woken; at most once."""
+        ...
+
+
+class Interrupted(BaseException):
+    """A driven step was broken off by :meth:`Drive.interrupt`; ``error`` is what it raised, if that was an error."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
+class Drive:
+    """Runs the rest of a half-run awaitable in the current task, and lets another task break it off.
+
+    A source takes the first step itself, since most often there is no second one. When that step had to wait, it made a
+    ``Drive`` of the rest: what the awaitable yielded goes on to the event loop, as if the task had awaited it.
+
+    It is here for one law: closing a stream wakes who waits for it. A cancel scope around each step would do that too,
+    but an async generator may enter scopes of its own in one step and leave them in a later one, and scopes have to be
+    properly nested within a task.
+    """
+
+    __slots__ = ("_context", "_yielded", "awaitable", "interrupted", "task")
+
+    def __init__(self, awaitable: Any, yielded: Any, context: Context | None, task: Any) -> None:
+        self.awaitable = awaitable
+        self._yielded = yielded
+        self._context = context
+        self.task = task
+        self.interrupted = False
+
+    def interrupt(self) -> None:
+        """Raise an exception where the awaitable waits; its task then gets ``Interrupted``."""
+        raise NotImplementedError
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        raise NotImplementedError
+
+    def _step(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        if self._context is None:
+            return function(argument)
+        return self._context.run(function, argument)
+
+
+class Group(Protocol):
+    """The tasks of one stream scope."""
+
+    async def __aenter__(self) -> Any: ...
+
+    def start(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Start a task."""
+        ...
+
+    async def close(self, error: BaseException | None) -> None:
+        """Cancel and await all tasks; raise what they raised."""
+        ...
+
+
+class Backend(Protocol):
+    """What an event loop offers."""
+
+    cancelled: type[BaseException]
+
+    def waiter(self) -> Waiter:
+        """Make a wait for the current task."""
+        ...
+
+    def drive(self, awaitable: Any, yielded: Any, context: Context | None) -> Drive:
+        """Go on with a half-run awaitable."""
+        ...
+
+    def current_task(self) -> object:
+        """Give the current task."""
+        ...
+
+    def innermost_scope(self) -> object:
+        """Give the innermost cancel scope of the current task, or None where that cannot be told."""
+        ...
+
+    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that belongs to nobody; the function never raises."""
+        ...
+
+    def group(self) -> Group:
+        """Make a group of tasks."""
+        ...
+
+
+_loaded: dict[str, Backend] = {}
+
+
+def current_backend() -> Backend:
+    """Give the backend of the running event loop."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None:
+        try:
+            # A trio that is a guest of asyncio runs its tasks outside of asyncio's.
+            if asyncio.current_task() is not None:
+                return _loaded.get("asyncio") or _load("asyncio")
+        except RuntimeError:
+            pass
+    return _loaded.get("trio") or _load("trio")
+
+
+def _load(name: str) -> Backend:
+    if name == "asyncio":
+        from ._stream_asyncio import AsyncioBackend
+
+        backend: Backend = AsyncioBackend()
+    else:
+        if "trio" not in sys.modules:
+            raise RuntimeError("a stream has to wait, but no event loop is running")
+        from ._stream_trio import TrioBackend
+
+        backend = TrioBackend()
+    return _loaded.setdefault(name, backend)

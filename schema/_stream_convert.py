@@ -1,0 +1,166 @@
+"""``convert``: one source made of another by a function, one item at a time, with nothing in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import iscoroutine
+from types import CoroutineType
+from typing import Any
+
+import anyio
+
+from ._stream_backend import current_backend
+from ._stream_roots import AwaitedSource
+from ._stream_source import END, NO_VALUE, PENDING, Source, as_stream_error
+
+__all__ = ()
+
+Hook = Callable[..., Any]
+
+
+class ConvertSource(AwaitedSource):
+    """Passes each item through a function; the hooks see how the inner source ends.
+
+    The stream ends after what ``on_end`` or ``on_error`` returns, and with what any of the three functions raises.
+    """
+
+    __slots__ = ("_coroutine", "_function", "_last", "_on_end", "_on_error", "_pull", "inner")
+
+    def __init__(self, inner: Source, function: Hook, on_end: Hook | None, on_error: Hook | None) -> None:
+        super().__init__()
+        self.inner = inner
+        self._pull = inner.anext
+        self._function = function
+        self._on_end = on_end
+        self._on_error = on_error
+        self._coroutine: Any = None  # returned by one of the functions to `poll`, which cannot await it
+        self._last = False  # the item under way comes from a hook and is the last one
+
+    @property
+    def must_await(self) -> bool:
+        return self._coroutine is not None or self.inner.must_await
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        self.inner.watch(callback)
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        self.inner.unwatch(callback)
+
+    def cancel_next(self, error: BaseException) -> bool:
+        return self.inner.cancel_next(error)
+
+    def poll(self) -> Any:
+        while not self.done:
+            if self._coroutine is not None:
+                return PENDING
+            try:
+                item = END if self._last else self.inner.poll()
+            except BaseException as error:  # noqa: BLE001
+                value = self._call_on_error(error)
+            else:
+                if item is PENDING:
+                    return PENDING
+                value = self._call_on_end() if item is END else self._call(self._function, item)
+            if type(value) is CoroutineType:
+                self._coroutine = value
+                return PENDING
+            if value is not NO_VALUE and not self.done:
+                return value
+        return self.last_word()
+
+    async def anext(self) -> Any:
+        while not self.done:
+            if self._coroutine is not None:
+                value, self._coroutine = self._coroutine, None
+            else:
+                value = await self._next_value()
+            if type(value) is CoroutineType:
+                value = await self._finish_call(value)
+            if value is not NO_VALUE and not self.done:
+                return value
+        await self.settle()
+        self.last_word()
+        raise StopAsyncIteration
+
+    async def _next_value(self) -> Any:
+        try:
+            item = END if self._last else await self._pull()
+        except StopAsyncIteration:
+            return self._call_on_end()
+        except Exception as error:
+            if self.closed:
+                raise
+            return self._call_on_error(error)
+        except BaseException as error:
+            if not self.inner.done:
+                raise  # a cancelled wait of a source that can be read on
+            if isinstance(error, current_backend().cancelled):
+                self._copy_ending()
+                raise
+            return self._call_on_error(error)
+        return self._call_on_end() if item is END else self._call(self._function, item)
+
+    def _call(self, function: Hook, *args: Any) -> Any:
+        try:
+            return function(*args)
+        except BaseException as error:  # noqa: BLE001
+            return self._fail_with(error)
+
+    def _call_on_end(self) -> Any:
+        on_end, self._on_end = self._on_end, None
+        if self._last or on_end is None:
+            self.finish()
+            return NO_VALUE
+        self._last = True
+        return self._call(on_end)
+
+    def _call_on_error(self, error: BaseException) -> Any:
+        if self._on_error is None:
+            self.fail(error)
+            return NO_VALUE
+        self._last = True
+        return self._call(self._on_error, error)
+
+    def _fail_with(self, error: BaseException) -> Any:
+        self.fail(as_stream_error(error, "a function given to convert()"))
+        return NO_VALUE
+
+    def _copy_ending(self) -> None:
+        if self.inner.error is not None:
+            self.fail(self.inner.error)
+
+    async def _finish_call(self, coroutine: Any) -> Any:
+        try:
+            yielded = coroutine.send(None)
+        except StopIteration as stop:
+            return stop.value
+        except BaseException as error:  # noqa: BLE001
+            return self._fail_with(error)
+        try:
+            return await self._resume(coroutine, yielded)
+        except BaseException as error:
+            if self.closed:
+                raise
+            if isinstance(error, current_backend().cancelled):
+                self.fail(anyio.BrokenResourceError("the function given to convert() was cancelled"))
+                raise
+            return self._fail_with(error)
+
+    def interrupt(self) -> None:
+        super().interrupt()
+        self.inner.interrupt()
+
+    async def settle(self) -> None:
+        if self.done:
+            await self.inner.aclose()
+
+    async def _release(self) -> None:
+        if iscoroutine(self._coroutine):
+            self._coroutine.close()
+            self._coroutine = None
+        await self.inner.aclose()
+
+    def drop(self) -> None:
+        if iscoroutine(self._coroutine):
+            self._coroutine.close()
+        self.inner.drop()

@@ -1,0 +1,343 @@
+"""The sources at the root of a stream: items that are there, an async generator, any other async iterator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from contextvars import Context
+from typing import Any, Protocol, cast
+
+import anyio
+
+from ._stream_backend import Drive, Interrupted, current_backend
+from ._stream_source import END, PENDING, Signal, Source, as_stream_error
+
+__all__ = ()
+
+
+class IterSource(Source):
+    """A sync iterator; a generator is closed with the stream."""
+
+    __slots__ = ("_iterator", "array")
+
+    def __init__(self, iterator: Iterator[Any], *, array: bool = False) -> None:
+        super().__init__()
+        self._iterator = iterator
+        self.array = array
+
+    def poll(self) -> Any:
+        if self.done:
+            return self.last_word()
+        try:
+            item = next(self._iterator, END)
+        except BaseException as error:
+            self._release()
+            replaced = as_stream_error(error, "the iterable of a stream")
+            self.fail(replaced)
+            if replaced is error:
+                raise
+            return self.last_word()
+        if item is END:
+            self._release()
+            self.finish()
+        return item
+
+    async def anext(self) -> Any:
+        item = self.poll()
+        if item is END:
+            raise StopAsyncIteration
+        return item
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        callback()
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        self.drop()
+
+    def drop(self) -> None:
+        if not self.closed:
+            self.closed = True
+            iterator = self._release()
+            self.finish()
+            if isinstance(iterator, Generator):
+                cast("Generator[Any, Any, Any]", iterator).close()
+
+    def _release(self) -> Iterator[Any]:
+        iterator, self._iterator = self._iterator, iter(())
+        return iterator
+
+
+class AwaitedSource(Source):
+    """A source that moves only inside some task's ``anext``: how it is closed while another task waits there."""
+
+    __slots__ = ("_closing", "_drive")
+
+    plain = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drive: Drive | None = None
+        self._closing: Signal | None = None
+
+    @property
+    def must_await(self) -> bool:
+        return True
+
+    def poll(self) -> Any:
+        return self.last_word() if self.done else PENDING
+
+    async def _release(self) -> None:
+        """Let go of what the source holds; called once, when the stream has ended or is closed."""
+        raise NotImplementedError
+
+    async def _resume(self, awaitable: Any, yielded: Any, context: Context | None = None) -> Any:
+        """Finish a step that has to wait; on ``aclose`` break it off, release everything, and raise."""
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
+        drive = self._drive = current_backend().drive(awaitable, yielded, context)
+        try:
+            return await drive
+        except Interrupted as broken_off:
+            failure = broken_off.error
+        finally:
+            self._drive = None
+            if self._closing is not None:
+                try:
+                    await self._release()
+                finally:
+                    closing, self._closing = self._closing, None
+                    closing.fire()
+        if failure is not None:
+            raise failure
+        raise anyio.ClosedResourceError
+
+    async def aclose(self) -> None:
+        if self.closed:
+            if self._closing is not None:
+                await self._wait_closed(self._closing)
+            return
+        was_done = self.done
+        self.closed = True
+        self.finish()
+        drive = self._drive
+        if drive is None:
+            if not was_done:
+                await self._release()
+            return
+        self._closing = Signal()
+        if drive.task is not current_backend().current_task():  # else it closes itself, from within its own step
+            drive.interrupt()
+            await self._wait_closed(self._closing)
+
+    def interrupt(self) -> None:
+        if self._drive is not None:
+            self._drive.interrupt()
+
+    async def _wait_closed(self, closing: Signal) -> None:
+        with anyio.CancelScope(shield=True):
+            await closing.wait()
+
+
+class _AsyncGenerator(Protocol):
+    """What is needed of an async generator."""
+
+    def __anext__(self) -> Coroutine[Any, Any, Any]: ...
+    def athrow(self, error: BaseException, /) -> Coroutine[Any, Any, Any]: ...
+    def aclose(self) -> Coroutine[Any, Any, None]: ...
+
+
+class GeneratorSource(AwaitedSource):
+    """An async generator, each of whose steps runs in the task that asks for it.
+
+    Args:
+        generator: The generator.
+        context: Each step runs in this context; by default in that of the task.
+        translate: Makes the stream's error of what the generator raises.
+        feeds: Sources that only this generator reads: they are closed with it.
+    """
+
+    __slots__ = ("_cancel", "_context", "_feeds", "_generator", "_holds_scope", "_started", "_translate")
+
+    def __init__(
+        self,
+        generator: _AsyncGenerator,
+        *,
+        context: Context | None = None,
+        translate: Callable[[BaseException], BaseException] | None = None,
+        feeds: Sequence[Any] = (),
+    ) -> None:
+        super().__init__()
+        self._generator = generator
+        self._context = context
+        self._translate = translate
+        self._feeds = feeds
+        self._started = False
+        self._holds_scope = False
+        self._cancel: BaseException | None = None
+
+    def cancel_next(self, error: BaseException) -> bool:
+        self._cancel = error
+        return True
+
+    async def anext(self) -> Any:
+        if self.done:
+            if self.last_word() is END:
+                raise StopAsyncIteration
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
+        try:
+            if not self._started:
+                return await self._first()
+            cancel, self._cancel = self._cancel, None
+            step = self._generator.__anext__() if cancel is None else self._generator.athrow(cancel)
+            return await self._take(step)
+        except StopAsyncIteration:
+            ending: BaseException | None = None
+        except anyio.ClosedResourceError as error:
+            if self.closed:
+                raise
+            ending = error
+        except BaseException as error:  # noqa: BLE001
+            ending = error
+        await self._end(ending)
+        raise StopAsyncIteration
+
+    async def _first(self) -> Any:
+        # A generator that entered a cancel scope before its first item holds it while others run: see _release.
+        self._started = True
+        before = current_backend().innermost_scope()
+        try:
+            return await self._take(self._generator.__anext__())
+        finally:
+            self._holds_scope = current_backend().innermost_scope() is not before
+
+    async def _take(self, step: Coroutine[Any, Any, Any]) -> Any:
+        context = self._context
+        try:
+            yielded = step.send(None) if context is None else context.run(step.send, None)
+        except StopIteration as stop:
+            return stop.value
+        return await self._resume(step, yielded, context)
+
+    async def _end(self, error: BaseException | None) -> None:
+        if self.closed:
+            if error is None:
+                raise anyio.ClosedResourceError
+            raise error
+        if error is None:
+            self.finish()
+        elif isinstance(error, current_backend().cancelled):
+            self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
+        else:
+            translated = error if self._translate is None else self._translate(error)
+            self.fail(as_stream_error(translated, "the generator of a stream"))
+        for feed in self._feeds:
+            await feed.aclose()
+        if error is not None:
+            if isinstance(error, current_backend().cancelled):
+                raise error
+            self.last_word()
+
+    async def _release(self) -> None:
+        try:
+            if self._started:
+                await self._close_generator()
+            else:
+                await self._generator.aclose()
+        finally:
+            for feed in self._feeds:
+                await feed.aclose()
+
+    async def _close_generator(self) -> None:
+        # Shielded, so that what the generator does in `finally` may wait also when its reader was cancelled. Unless it
+        # holds a cancel scope: then leaving that one inside of ours would break the nesting of scopes in this task.
+        step = self._generator.aclose()
+        if self._context is not None:
+            step = _in_context(step, self._context)
+        if self._holds_scope:
+            await step
+        else:
+            with anyio.CancelScope(shield=True):
+                await step
+
+
+async def _in_context(step: Coroutine[Any, Any, Any], context: Context) -> None:
+    try:
+        yielded = context.run(step.send, None)
+    except StopIteration:
+        return
+    await current_backend().drive(step, yielded, context)
+
+
+class ForeignSource(AwaitedSource):
+    """Any async iterator that is not ours, a receive stream of anyio for example."""
+
+    __slots__ = ("_iterator",)
+
+    def __init__(self, iterator: AsyncIterator[Any]) -> None:
+        super().__init__()
+        self._iterator = iterator
+
+    async def anext(self) -> Any:
+        if self.done:
+            if self.last_word() is END:
+                raise StopAsyncIteration
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
+        step = self._step()
+        try:
+            try:
+                yielded = step.send(None)
+            except StopIteration as stop:
+                item = stop.value
+            else:
+                item = await self._resume(step, yielded)
+        except BaseException as error:
+            if self.closed or isinstance(error, current_backend().cancelled):
+                raise  # unlike a generator, such a stream may be read on after a cancelled wait
+            await self._fail_with(error)
+            raise
+        if item is END:
+            if not self.done:
+                self.finish()
+            raise StopAsyncIteration
+        return item
+
+    async def _step(self) -> Any:
+        try:
+            return await self._iterator.__anext__()
+        except StopAsyncIteration:
+            return END
+
+    async def _fail_with(self, error: BaseException) -> None:
+        self.fail(as_stream_error(error, "the async iterator of a stream"))
+        await self._release()
+        self.last_word()
+
+    async def _release(self) -> None:
+        close = getattr(self._iterator, "aclose", None)
+        if close is not None:
+            with anyio.CancelScope(shield=True):
+                await close()
+
+
+def root_of(items: Any) -> Source:
+    """Make the source of a list, an iterator, a generator, an async iterable, an async generator or a receive stream.
+
+    Raises:
+        TypeError: If it is none of these.
+    """
+    if isinstance(items, Sequence):
+        return IterSource(iter(cast("Sequence[Any]", items)), array=True)
+    if hasattr(items, "asend") and hasattr(items, "athrow"):
+        return GeneratorSource(items)
+    if hasattr(type(items), "__aiter__"):
+        iterator = items.__aiter__()
+        if hasattr(iterator, "asend") and hasattr(iterator, "athrow"):
+            return GeneratorSource(iterator)
+        return ForeignSource(iterator)
+    if hasattr(type(items), "__iter__") or hasattr(type(items), "__getitem__"):
+        return IterSource(iter(items))
+    raise TypeError(f"a stream is made of an iterable or an async iterable, not of {type(items).__qualname__}")
