@@ -1,0 +1,96 @@
+"""The engine: typed graphs over values and streams, checked before they run."""
+
+from __future__ import annotations
+
+from ._events import (
+    Custom,
+    Event,
+    MessageDelta,
+    NodeChunk,
+    NodeEnded,
+    NodeFailed,
+    NodeStarted,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+    ToolDelta,
+    ToolEnded,
+    ToolEvent,
+    ToolFailed,
+    ToolStarted,
+)
+from ._graph import Graph, Node, NodeOptions
+from ._keys import END, START, End, Start, Trigger
+from ._lambda import Lambda
+from ._merge import MergeRegistry, register_merge
+from ._observe import Callbacks, RunInfo, emit
+from ._options import RunOptions
+from ._runnable import Runnable
+from ._spec import Retry
+from ._state import current_state
+from .errors import (
+    GraphCompileError,
+    GraphRunError,
+    GraphWarning,
+    MergeError,
+    MissingKeyError,
+    NodeError,
+    NodeTimeoutError,
+    Problem,
+    RunOptionsError,
+    RunStalledError,
+    StateError,
+    StepLimitExceeded,
+    UnknownTargetError,
+    ValueTypeError,
+)
+
+__all__ = (
+    "END",
+    "START",
+    "Callbacks",
+    "Custom",
+    "End",
+    "Event",
+    "Graph",
+    "GraphCompileError",
+    "GraphRunError",
+    "GraphWarning",
+    "Lambda",
+    "MergeError",
+    "MergeRegistry",
+    "MessageDelta",
+    "MissingKeyError",
+    "Node",
+    "NodeChunk",
+    "NodeEnded",
+    "NodeError",
+    "NodeFailed",
+    "NodeOptions",
+    "NodeStarted",
+    "NodeTimeoutError",
+    "Problem",
+    "Retry",
+    "RunEnded",
+    "RunFailed",
+    "RunInfo",
+    "RunOptions",
+    "RunOptionsError",
+    "RunStalledError",
+    "RunStarted",
+    "Runnable",
+    "Start",
+    "StateError",
+    "StepLimitExceeded",
+    "ToolDelta",
+    "ToolEnded",
+    "ToolEvent",
+    "ToolFailed",
+    "ToolStarted",
+    "Trigger",
+    "UnknownTargetError",
+    "ValueTypeError",
+    "current_state",
+    "emit",
+    "register_merge",
+)

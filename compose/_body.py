@@ -1,15 +1,15 @@
 """What a node does, apart from any graph: up to four callables, one for each paradigm, and their types.
 
-A function's *shape* decides which paradigm it is: a :class:`~anabranch.schema.StreamReader` parameter takes a stream in,
-an async generator (or a return annotation of ``AsyncIterator`` or ``StreamReader``) gives a stream out.
+A function's *shape* decides which paradigm it is: a :class:`~anabranch.schema.StreamReader` parameter takes a stream
+in, an async generator (or a return annotation of ``AsyncIterator`` or ``StreamReader``) gives a stream out.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-import inspect
 from types import FunctionType
 from typing import Any, Literal, get_args, get_origin
 from weakref import WeakKeyDictionary
@@ -61,6 +61,19 @@ class Body:
     """The compiled graph, where the node is one."""
     target: Any = None
     """The user's object, for introspection and drawing."""
+
+
+def with_paradigm(body: Body, paradigm: Paradigm, call: Callable[[Any], Any]) -> Body:
+    """Give a body one more callable."""
+    match paradigm:
+        case "invoke":
+            return replace(body, invoke=call)
+        case "stream":
+            return replace(body, stream=call)
+        case "collect":
+            return replace(body, collect=call)
+        case "transform":
+            return replace(body, transform=call)
 
 
 def is_async_callable(function: Any) -> bool:
@@ -130,9 +143,7 @@ def _parameters(function: Any) -> tuple[str | None, str | None]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return "input", None  # a builtin that tells nothing of itself: str.upper and the like take one argument
-    positional = [
-        p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    positional = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     keyword_only = [p.name for p in signature.parameters.values() if p.kind == p.KEYWORD_ONLY and p.default is p.empty]
     if keyword_only:
         raise ShapeError(f"it needs the keyword argument {keyword_only[0]!r}; a node is called with its input alone")
@@ -189,10 +200,10 @@ def function_body(function: Any, *, blocking: bool = False) -> Body:
     if shape.takes_options is not None:
 
         def bind(options: Any) -> Body:
-            return replace(body, **{shape.paradigm: lambda value: function(value, options)})  # pyright: ignore[reportArgumentType]
+            return with_paradigm(body, shape.paradigm, lambda value: function(value, options))
 
         body = replace(body, options=shape.takes_options, bind=bind)
-    return replace(body, **{shape.paradigm: call})  # pyright: ignore[reportArgumentType]
+    return with_paradigm(body, shape.paradigm, call)
 
 
 def _ignoring_input(function: Callable[[], Any]) -> Callable[[Any], Any]:

@@ -65,7 +65,8 @@ def handler_spec(function: Callable[..., Any]) -> HandlerSpec:
     if code is not None:
         bound = 1 if hasattr(function, "__self__") else 0
         if code.co_argcount - bound != 2:
-            raise ShapeError(f"it takes {code.co_argcount - bound} arguments; a handler takes two: the value and the state")
+            count = code.co_argcount - bound
+            raise ShapeError(f"it takes {count} arguments; a handler takes two: the value and the state")
         value, state = code.co_varnames[bound : bound + 2]
     else:
         value, state = "value", "state"

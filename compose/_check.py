@@ -6,11 +6,11 @@ node, say), it works on what is left.
 
 from __future__ import annotations
 
+import difflib
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-import difflib
 from typing import Any, Union
-import warnings
 
 from ._empty import empty_value
 from ._keys import END, START, Trigger
@@ -115,7 +115,9 @@ class Checked:
             if node.body.nested is not None or not hasattr(builder, "_spec"):
                 continue
             if any(builder._given is spec for spec in (self.spec, *self.around)):
-                self.report("nests-itself", f"node {key!r} is the graph that it is in; a graph cannot contain itself", key)
+                self.report(
+                    "nests-itself", f"node {key!r} is the graph that it is in; a graph cannot contain itself", key
+                )
                 continue
             try:
                 self.nested[key] = compile_nested(builder, (self.spec, *self.around))
@@ -201,10 +203,14 @@ class Checked:
         given, wanted = self.outputs[source], self.inputs[target]
         if fits(given, wanted) is Fit.NEVER:
             who = "the graph" if source == START.key else repr(source)
-            whom = "the graph" if target == END.key else repr(target)
+            whom = repr(target)
             gives = f"{who} takes" if source == START.key else f"{who} gives"
-            takes = f"{whom} gives" if target == END.key else f"{whom} takes"
-            fix = f"declare {whom} with input={type_name(given)}" if target != END.key else "change the graph's output type"
+            takes = "the graph's output is" if target == END.key else f"{whom} takes"
+            fix = (
+                f"declare {whom} with input={type_name(given)}"
+                if target != END.key
+                else "change the graph's output type"
+            )
             text = (
                 f"{where}: {gives} {type_name(given)}, {takes} {type_name(wanted)}; "
                 f"add a node that turns one into the other, or {fix}"
@@ -279,7 +285,7 @@ class Checked:
     def _no_cycles(self, ways: list[list[int]]) -> None:
         for cycle in cycles(ways, topological_order(ways)[1]):
             text = (
-                f"cycle {self._path([*cycle, cycle[0]])}: with trigger=\"all\" every node runs once; "
+                f'cycle {self._path([*cycle, cycle[0]])}: with trigger="all" every node runs once; '
                 'break the cycle, or compile with trigger="any"'
             )
             self.report("cycle", text, self.names[cycle[0]])
@@ -411,7 +417,7 @@ class Checked:
         return [group for group in at.values() if len(group) > 1]
 
     def _certain_steps(self) -> dict[int, set[int]]:
-        """Say at which steps a node certainly runs: what unconditional edges alone bring about, until END is reached."""
+        """Say at which steps a node certainly runs, by unconditional edges alone, until END is reached."""
         steps: dict[int, set[int]] = defaultdict(set)
         end, front = self.count - 2, {self.count - 1}
         joins = {self.keys[k] for k, n in self.spec.nodes.items() if n.trigger == "all"}

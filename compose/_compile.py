@@ -69,16 +69,20 @@ def _options(checked: Checked, trigger: str | None, max_steps: int | None) -> No
     if max_steps is not None and (isinstance(max_steps, bool) or max_steps < 1):
         checked.report("bad-option", f"max_steps={max_steps!r}: a run takes at least one step; give a positive number")
     if max_steps is not None and checked.trigger == "all":
-        text = 'max_steps bounds the loops of a graph with trigger="any"; with trigger="all" there are none: leave it out'
+        text = (
+            'max_steps bounds the loops of a graph with trigger="any"; with trigger="all" there are none: leave it out'
+        )
         checked.report("bad-option", text)
     for key, node in checked.spec.nodes.items():
         if node.trigger not in (None, "any", "all"):
             checked.report("bad-option", f'node {key!r}: trigger={node.trigger!r}: there are "any" and "all"', key)
         elif node.trigger == "any" and checked.trigger == "all":
-            text = f'node {key!r} has trigger="any" in a graph with trigger="all", where every node runs once; leave it out'
+            text = f'node {key!r} has trigger="any" in a graph where every node runs once (trigger="all"); leave it out'
             checked.report("bad-option", text, key)
         if node.timeout is not None and not node.timeout > 0:
-            checked.report("bad-option", f"node {key!r}: timeout={node.timeout!r} must be a positive number of seconds", key)
+            checked.report(
+                "bad-option", f"node {key!r}: timeout={node.timeout!r} must be a positive number of seconds", key
+            )
         if node.label_sources and (node.merge is not None or node.assembler is not None):
             text = f"node {key!r}: label_sources= and merge= contradict each other; choose one"
             checked.report("bad-option", text, key)

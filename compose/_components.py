@@ -69,7 +69,14 @@ def model_body(model: Any) -> Body:
     generate: Callable[..., Any] | None = getattr(model, "generate", None)
     stream: Callable[..., Any] | None = getattr(model, "stream", None)
     body = Body(
-        Sequence[Message], Message, "model", _name(model), invoke=generate, stream=stream, options=ModelOptions, target=model
+        Sequence[Message],
+        Message,
+        "model",
+        _name(model),
+        invoke=generate,
+        stream=stream,
+        options=ModelOptions,
+        target=model,
     )
 
     def bind(options: Any) -> Body:

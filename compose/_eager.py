@@ -2,7 +2,8 @@
 
 Rules, and where they hold in the code:
 
-A1  Control is tracked per relation (an edge, or one end of one branch): each is waiting, ready or skipped. (:class:`Board`)
+A1  Control is tracked per relation (an edge, or one end of one branch): each is waiting, ready or skipped.
+    (:class:`Board`)
 A2  A node is settled when none of its relations is waiting. It runs if one with control is ready (or, when only data
     lead to it, if some have come), with the values of those that are ready; else it is skipped.
 A3  A skipped node settles everything that leads out of it as skipped, all the way down. (:meth:`Board.settle`)
@@ -14,10 +15,10 @@ A5  A node starts without waiting for unrelated ones; END is settled last, since
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextvars import Context
 from types import CoroutineType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._crew import Crew, make_crew
 from ._execute import call_plain, count_step, execute, failure, finished, prepared, run_line
@@ -134,9 +135,7 @@ class EagerRun:
                 elif self.working:
                     await self._next_outcome()
                 else:
-                    raise self.run.fail(
-                        RunStalledError(self.run.graph_path, self.board.waiting_for(), [self.last])
-                    )
+                    raise self.run.fail(RunStalledError(self.run.graph_path, self.board.waiting_for(), [self.last]))
         finally:
             await self.board.drop(self.run)
             if self.crew is not None:
@@ -168,7 +167,7 @@ class EagerRun:
             if type(result) is not CoroutineType:
                 await self._deliver(node, await finished(self.run, node, context, result))
                 return
-            work = result
+            work: Coroutine[Any, Any, Packet] = result
         else:
             work = execute(self.run, node, packet)
         if self.crew is None:

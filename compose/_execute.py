@@ -18,7 +18,7 @@ from ._plan import NodePlan
 from ._run import Run
 from ._spec import Retry
 from ._streams import boxed, chunks_to_value
-from .errors import GraphRunError, NodeTimeoutError
+from .errors import GraphRunError, NodeTimeoutError, StepLimitExceeded
 
 ONCE = Retry(attempts=1)
 
@@ -142,8 +142,6 @@ async def execute(run: Run, node: NodePlan, packet: Packet) -> Packet:
             original = error.__cause__ if isinstance(error, GraphRunError) and error.__cause__ else error
             if attempt == policy.attempts or not isinstance(original, policy.on):
                 raise
-            if run.observer is not None:
-                await run.observer.attempt_failed(run, node, attempt, original)
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -183,7 +183,9 @@ class Graph(GraphLike[InputT, OutputT]):
     @overload
     def add_node(self, key: str, node: Callable[[A], B], /, **options: Unpack[NodeOptions]) -> Node[A, B]: ...
     @overload
-    def add_node(self, key: str, node: Callable[[], Awaitable[B]], /, **options: Unpack[NodeOptions]) -> Node[Any, B]: ...
+    def add_node(
+        self, key: str, node: Callable[[], Awaitable[B]], /, **options: Unpack[NodeOptions]
+    ) -> Node[Any, B]: ...
     @overload
     def add_node(self, key: str, node: Callable[[], B], /, **options: Unpack[NodeOptions]) -> Node[Any, B]: ...
     @overload
@@ -235,25 +237,17 @@ class Graph(GraphLike[InputT, OutputT]):
         self, source: Start, target: Node[InputT, Any], *, control: bool = True, data: bool = True
     ) -> None: ...
     @overload
-    def add_edge(
-        self, source: Node[Any, OutputT], target: End, *, control: bool = True, data: bool = True
-    ) -> None: ...
+    def add_edge(self, source: Node[Any, OutputT], target: End, *, control: bool = True, data: bool = True) -> None: ...
     @overload
     def add_edge(
         self, source: Node[Any, T], target: Node[T, Any], *, control: bool = True, data: bool = True
     ) -> None: ...
     @overload
-    def add_edge(
-        self, source: Start | str, target: End | str, *, control: bool = True, data: bool = True
-    ) -> None: ...
+    def add_edge(self, source: Start | str, target: End | str, *, control: bool = True, data: bool = True) -> None: ...
     @overload
-    def add_edge(
-        self, source: Node[Any, Any], target: str, *, control: bool = True, data: bool = True
-    ) -> None: ...
+    def add_edge(self, source: Node[Any, Any], target: str, *, control: bool = True, data: bool = True) -> None: ...
     @overload
-    def add_edge(
-        self, source: str, target: Node[Any, Any], *, control: bool = True, data: bool = True
-    ) -> None: ...
+    def add_edge(self, source: str, target: Node[Any, Any], *, control: bool = True, data: bool = True) -> None: ...
 
     def add_edge(self, source: Any, target: Any, *, control: bool = True, data: bool = True) -> None:
         """Lead from one node to another.
@@ -319,7 +313,9 @@ def add_node(spec: GraphSpec, key: str, what: object, input: Any, output: Any, o
     """Record a node, and what is wrong with it; every builder goes through here."""
     unknown = sorted(options.keys() - NodeOptions.__annotations__.keys())
     if unknown:
-        raise TypeError(f"add_node({key!r}): unknown option {unknown[0]!r}; there are {sorted(NodeOptions.__annotations__)}")
+        raise TypeError(
+            f"add_node({key!r}): unknown option {unknown[0]!r}; there are {sorted(NodeOptions.__annotations__)}"
+        )
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a node's key is a string, got {type(key).__name__}: {key!r}")
     if not _key_is_good(spec, key):
@@ -353,7 +349,9 @@ def _key_is_good(spec: GraphSpec, key: str) -> bool:
     if key in (START.key, END.key):
         spec.problems.append(Problem("reserved-key", f"node key {key!r} is reserved; choose another one", key))
     elif key in spec.nodes:
-        spec.problems.append(Problem("doubled-key", f"node {key!r} was added twice; each node needs a key of its own", key))
+        spec.problems.append(
+            Problem("doubled-key", f"node {key!r} was added twice; each node needs a key of its own", key)
+        )
     elif not key or "/" in key:
         text = f"node key {key!r} is empty or holds '/', which separates the keys of a path; choose another one"
         spec.problems.append(Problem("bad-key", text, key))

@@ -60,7 +60,7 @@ class Lambda(Generic[InputT, OutputT]):
             input=shape.input if input is None else input,
             output=shape.output if output is None else output,
             component="lambda",
-            name=name or getattr(first, "__name__", "lambda"),
+            name=name or str(getattr(first, "__name__", "lambda")),
             target=self,
             **functions,  # pyright: ignore[reportArgumentType]
         )

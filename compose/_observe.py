@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..schema import EmptyStreamError, Message, StreamReader, concat
+import anyio
+
+from ..schema import NO_VALUE, EmptyStreamError, Message, StreamReader, concat
 from ._body import Body
 from ._context import current_frame
 from ._events import (
@@ -100,6 +102,8 @@ class Observer:
         self._sink = sink
         self._sequence = 0
         self._handlers = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
+        self._reading = 0
+        self._read: anyio.Event | None = None
         self.scope: StreamScope | None = None
         """Where handlers that read copies of streams run; set by whoever opens the run."""
 
@@ -232,14 +236,26 @@ class Observer:
             return reader
         reader, *copies = reader.copy(len(handlers) + 1)
         for handler, copy in zip(handlers, copies, strict=True):
+            self._reading += 1
             self.scope.start_soon(self._read_copy, run, info, method, handler, copy)
         return reader
 
     async def _read_copy(
         self, run: Run, info: RunInfo, method: str, handler: Callable[..., Any], copy: StreamReader[Any]
     ) -> None:
-        async with copy:
-            await self._guarded(run, info, method, handler, copy)
+        try:
+            async with copy:
+                await self._guarded(run, info, method, handler, copy)
+        finally:
+            self._reading -= 1
+            if not self._reading and self._read is not None:
+                self._read.set()
+
+    async def settled(self) -> None:
+        """Wait until the handlers that read copies of streams have ended; called when the run has."""
+        while self._reading:
+            self._read = anyio.Event()
+            await self._read.wait()
 
     async def _watched(
         self, run: Run, info: RunInfo, reader: StreamReader[Any], node: NodePlan | None
@@ -258,8 +274,6 @@ class Observer:
             return chunk
 
         async def ended() -> Any:
-            from ..schema import NO_VALUE
-
             whole = _whole(chunks)
             if not copied:
                 await self._ends(run, info, whole)
@@ -303,11 +317,6 @@ def _whole(chunks: Sequence[Any]) -> Any:
         return list(chunks)
 
 
-def observer_for(options: RunOptions) -> Observer | None:
-    """Make the observer of a run, if anybody watches."""
-    return Observer(options) if options.callbacks else None
-
-
 def emit(data: Any) -> None:
     """Add an event of one's own to the run's event stream, from inside a node, tool, handler or condition.
 
@@ -321,7 +330,9 @@ def emit(data: Any) -> None:
     """
     frame = current_frame.get()
     if frame is None:
-        raise RuntimeError("emit() was called outside of a run; call it inside a node, a tool, a handler or a condition")
+        raise RuntimeError(
+            "emit() was called outside of a run; call it inside a node, a tool, a handler or a condition"
+        )
     run, node, attempt = frame
     if run.observer is not None:
         run.observer.say(run, Custom, run.path(node), attempt, data=data)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-import difflib
 from typing import TYPE_CHECKING, Any
 
+from ._body import Body
+from ._events import Event
 from ._plan import NodePlan, Plan
 from .errors import RunOptionsError
 
 if TYPE_CHECKING:
-    from ._body import Body
     from ._observe import Observer
 
 
@@ -23,8 +24,8 @@ class RunOptions:
         max_steps: The bound on supersteps, in place of the compiled one; only where ``trigger="any"``.
         callbacks: Handlers that see the run; see :class:`Callbacks`.
         at: Options for single nodes, by path (``"chat"``, ``"sub/tools"``): what the component takes
-            (:class:`~anabranch.schema.ModelOptions` for a model), or a :class:`RunOptions` of its own for a nested graph,
-            or a sequence of several.
+            (:class:`~anabranch.schema.ModelOptions` for a model), or a :class:`RunOptions` of its own for a nested
+            graph, or a sequence of several.
         for_all: Options for every node that takes their kind, in nested graphs too.
         tags: Labels for callbacks and events.
         metadata: Further data for callbacks and events.
@@ -66,17 +67,22 @@ class ResolvedOptions:
 NO_OPTIONS = RunOptions()
 
 
-def resolve(plan: Plan, options: RunOptions | None, observer: Callable[[RunOptions], Observer | None]) -> ResolvedOptions:
-    """Check a run's options and hand them to the nodes.
+def resolve(plan: Plan, options: RunOptions | None, sink: Callable[[Event], None] | None) -> ResolvedOptions:
+    """Check a run's options and hand them to the nodes; ``sink`` gets the run's events, if somebody wants them.
 
     Raises:
         RunOptionsError: If a path leads nowhere, or a node does not take what is meant for it.
     """
     if options is None:
-        return ResolvedOptions({}, None, observer(NO_OPTIONS), NO_OPTIONS)
+        if sink is None:
+            return ResolvedOptions({}, None, None, NO_OPTIONS)
+        options = NO_OPTIONS
     if not isinstance(options, RunOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"options= takes RunOptions, got {type(options).__name__}")
-    return _resolve(plan, options, observer(options), "", list(options.for_all))
+    from ._observe import Observer
+
+    watcher = Observer(options, sink) if options.callbacks or sink is not None else None
+    return _resolve(plan, options, watcher, "", list(options.for_all))
 
 
 def _resolve(
@@ -84,7 +90,9 @@ def _resolve(
 ) -> ResolvedOptions:
     if options.max_steps is not None:
         if plan.trigger == "all":
-            raise RunOptionsError(f'max_steps={options.max_steps}: graph {prefix[:-1]!r} has trigger="all" and no loops to bound')
+            raise RunOptionsError(
+                f'max_steps={options.max_steps}: graph {prefix[:-1]!r} has trigger="all" and no loops to bound'
+            )
         if options.max_steps < 1:
             raise RunOptionsError(f"max_steps={options.max_steps}: a run takes at least one step")
     here, below = _split(plan, options.at, prefix)
@@ -94,17 +102,16 @@ def _resolve(
         given = [o for o in for_all if _takes(node, o)] + here.get(node.key, [])
         if node.body.nested is not None:
             inner = _inner_options(prefix + node.key, given, below.get(node.key, {}))
-            if given or node.key in below or for_all:
+            if given or node.key in below or for_all or observer is not None:
                 deeper = [*for_all, *inner.for_all]
                 nested[node.key] = _resolve(node.body.nested, inner, observer, f"{prefix}{node.key}/", deeper)
-        elif given:
-            bodies[node.index] = _bound(prefix + node.key, node, given)
+        elif given or observer is not None:
+            body = _bound(prefix + node.key, node, given) if given else node.body
+            bodies[node.index] = body if observer is None else observer.decorate(node, body)
     return ResolvedOptions(bodies, options.max_steps, observer, options, nested=nested)
 
 
-def _split(
-    plan: Plan, at: Mapping[str, Any], prefix: str
-) -> tuple[dict[str, list[Any]], dict[str, dict[str, Any]]]:
+def _split(plan: Plan, at: Mapping[str, Any], prefix: str) -> tuple[dict[str, list[Any]], dict[str, dict[str, Any]]]:
     here: dict[str, list[Any]] = {}
     below: dict[str, dict[str, Any]] = {}
     for path, given in at.items():
@@ -113,12 +120,18 @@ def _split(
         if number is None or number >= plan.end:
             known = [n.key for n in plan.nodes[:-2]]
             close = difflib.get_close_matches(key, known, n=3)
-            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {', '.join(map(repr, known[:5]))}"
+            hint = (
+                f"did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"there are {', '.join(map(repr, known[:5]))}"
+            )
             raise RunOptionsError(f"options at {prefix + path!r}: there is no node {prefix + key!r}; {hint}")
         if not rest:
             here.setdefault(key, []).extend(_as_list(given))
         elif plan.nodes[number].body.nested is None:
-            raise RunOptionsError(f"options at {prefix + path!r}: node {prefix + key!r} is no graph, nothing is inside it")
+            raise RunOptionsError(
+                f"options at {prefix + path!r}: node {prefix + key!r} is no graph, nothing is inside it"
+            )
         else:
             below.setdefault(key, {})[rest] = given
     return here, below

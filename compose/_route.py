@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from ._context import within
 from ._packets import Packet
-from ._plan import BranchPlan, NodePlan
+from ._plan import BranchPlan, Check, NodePlan
 from ._run import Run
 from .errors import UnknownTargetError
 
@@ -19,37 +19,43 @@ async def deliveries(run: Run, node: NodePlan, packet: Packet) -> list[Delivery]
     """Say what a finished node sends along each of its relations, in the order in which they were declared."""
     chosen: list[Collection[int]] = []
     if node.branches:
-        *questions, packet = run.packets.fork(packet, len(node.branches) + 1)
-        try:
-            for branch, question in zip(node.branches, questions, strict=True):
-                chosen.append(await _choose(run, node, branch, question))
-        except BaseException:
-            for unused in (*questions, packet):
-                await run.packets.drop(unused)
-            raise
-    count = sum(e.data for e in node.edges) + sum(len(c) for b, c in zip(node.branches, chosen, strict=True) if b.data)
+        packet, chosen = await _choose_all(run, node, packet)
+    branches = list(zip(node.branches, chosen, strict=True))
+    count = sum(e.data for e in node.edges) + sum(len(ends) for branch, ends in branches if branch.data)
     if count == 0:
         await run.packets.drop(packet)
-        copies = iter(())
-    else:
-        copies = iter(run.packets.fork(packet, count))
-    sent: list[Delivery] = []
-    for edge in node.edges:
-        given = next(copies) if edge.data else None
-        if edge.check is not None:
-            given = run.packets.check(run, edge.check, given)
-        sent.append((edge.target, True, edge.control, edge.data, given))
-    for branch, ends in zip(node.branches, chosen, strict=True):
+    copies = iter(run.packets.fork(packet, count)) if count else iter(())
+    sent = [_along(run, edge.target, edge.check, copies, control=edge.control, data=edge.data) for edge in node.edges]
+    for branch, ends in branches:
         for target in branch.targets:
-            if target not in ends:
+            if target in ends:
+                sent.append(_along(run, target, branch.checks.get(target), copies, control=True, data=branch.data))
+            else:
                 sent.append((target, False, True, branch.data, None))
-                continue
-            given = next(copies) if branch.data else None
-            check = branch.checks.get(target)
-            if check is not None:
-                given = run.packets.check(run, check, given)
-            sent.append((target, True, True, branch.data, given))
     return sent
+
+
+def _along(
+    run: Run, target: int, check: Check | None, copies: Iterator[Packet], *, control: bool, data: bool
+) -> Delivery:
+    given = next(copies) if data else None
+    if check is not None:
+        given = run.packets.check(run, check, given)
+    return target, True, control, data, given
+
+
+async def _choose_all(run: Run, node: NodePlan, packet: Packet) -> tuple[Packet, list[Collection[int]]]:
+    """Ask every branch about a copy of its own; give what is left of the packet, and the ends."""
+    *questions, packet = run.packets.fork(packet, len(node.branches) + 1)
+    chosen: list[Collection[int]] = []
+    try:
+        for branch, question in zip(node.branches, questions, strict=True):
+            chosen.append(await _choose(run, node, branch, question))
+    except BaseException:
+        for unused in (*questions, packet):
+            await run.packets.drop(unused)
+        raise
+    return packet, chosen
 
 
 async def _choose(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:

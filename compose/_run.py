@@ -28,9 +28,9 @@ class Run:
     """The run of one graph."""
 
     __slots__ = (
+        "_id",
         "base",
         "bodies",
-        "_id",
         "max_steps",
         "observer",
         "options",
@@ -42,6 +42,7 @@ class Run:
         "state",
         "steps",
         "trail",
+        "wants_value",
     )
 
     def __init__(self, plan: Plan, packets: Packets, options: ResolvedOptions, parent: Run | None, prefix: str) -> None:
@@ -58,6 +59,8 @@ class Run:
         """Bodies with options of this run bound to them, by node."""
         self.max_steps = options.max_steps or plan.max_steps
         self.observer: Observer | None = options.observer
+        self.wants_value = False
+        """In stream mode: whether the output is wanted as one value, so that it need not be live."""
         self.steps = 0
         self.trail: list[Sequence[int]] = []
         """The nodes of each superstep so far."""
@@ -140,4 +143,3 @@ class Run:
         finally:
             not_holding(token)
             cell.give_back()
-

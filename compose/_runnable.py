@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from contextvars import copy_context
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from ..schema import StreamReader, stream_scope
+from ..schema import StreamReader, StreamScope, StreamWriter, pipe, stream_scope
 from ._body import Body
-from ._observe import Observer, observer_for
+from ._crew import make_crew
+from ._events import Event
 from ._options import RunOptions, resolve
 from ._packets import STREAMS, VALUES, Packets
 from ._plan import Plan
@@ -59,13 +62,14 @@ class Runnable(Generic[InputT, OutputT]):
         self._check_input(run, value)
         if run.observer is None:
             return await run_plan(run, value)  # type: ignore[no-any-return]
-        async with stream_scope():
-            return await run_plan(run, value)  # type: ignore[no-any-return]
+        async with stream_scope() as scope:
+            run.observer.scope = scope
+            output = await run_plan(run, value)
+            await run.observer.settled()
+            return output  # type: ignore[no-any-return]
 
     @asynccontextmanager
-    async def stream(
-        self, value: InputT, options: RunOptions | None = None
-    ) -> AsyncIterator[StreamReader[OutputT]]:
+    async def stream(self, value: InputT, options: RunOptions | None = None) -> AsyncIterator[StreamReader[OutputT]]:
         """Run the graph from a value to a stream, which is open inside the ``async with``.
 
         Leaving the block ends the run: whatever it still had open is closed and awaited.
@@ -80,8 +84,8 @@ class Runnable(Generic[InputT, OutputT]):
         Raises:
             GraphRunError: As :meth:`invoke`; an error of a node that streams comes out of the reader.
         """
-        async with stream_scope():
-            run = self._open(STREAMS, options)
+        async with stream_scope() as scope:
+            run = self._open(STREAMS, options, scope)
             self._check_input(run, value)
             reader = await run_plan(run, boxed(value))
             try:
@@ -104,11 +108,15 @@ class Runnable(Generic[InputT, OutputT]):
         Raises:
             GraphRunError: As :meth:`invoke`.
         """
-        async with stream_scope():
-            run = self._open(STREAMS, options)
+        async with stream_scope() as scope:
+            run = self._open(STREAMS, options, scope)
+            run.wants_value = True
             reader = await run_plan(run, StreamReader.from_iterable(source))
             end = run.plan.nodes[run.plan.end]
-            return await chunks_to_value(run, end, reader, run.plan.output)  # type: ignore[no-any-return]
+            output = await chunks_to_value(run, end, reader, run.plan.output)
+            if run.observer is not None:
+                await run.observer.settled()
+            return output  # type: ignore[no-any-return]
 
     @asynccontextmanager
     async def transform(
@@ -126,8 +134,8 @@ class Runnable(Generic[InputT, OutputT]):
         Raises:
             GraphRunError: As :meth:`stream`.
         """
-        async with stream_scope():
-            run = self._open(STREAMS, options)
+        async with stream_scope() as scope:
+            run = self._open(STREAMS, options, scope)
             reader = await run_plan(run, StreamReader.from_iterable(source))
             try:
                 yield reader
@@ -165,8 +173,62 @@ class Runnable(Generic[InputT, OutputT]):
         plan = self.plan
         return Body(plan.input, plan.output, plan.kind, plan.name or plan.kind, nested=plan, target=self)
 
-    def _open(self, packets: Packets, options: RunOptions | None, observer: Observer | None = None) -> Run:
-        resolved = resolve(self.plan, options, lambda given: observer or observer_for(given))
+    @asynccontextmanager
+    async def events(self, value: InputT, options: RunOptions | None = None) -> AsyncIterator[StreamReader[Event]]:
+        """Run the graph in stream mode and watch all that happens, nested graphs included, in one ordered stream.
+
+        The last event of a run that succeeds is its :class:`RunEnded`, with the whole output. A run that fails gives
+        its :class:`RunFailed`, and then the reader raises the error. Leaving the block ends the run.
+
+        Args:
+            value: The graph's input.
+            options: What to do otherwise in this run.
+
+        Yields:
+            The reader of the events.
+
+        Raises:
+            RunOptionsError: If the options do not fit the graph; nothing has run.
+            ValueTypeError: If the input is not of the graph's input type; nothing has run.
+        """
+        reader, writer = pipe[Event](capacity=sys.maxsize)
+        run = self._open(STREAMS, options, sink=writer.send_nowait)
+        self._check_input(run, value)
+        crew = make_crew()
+        await crew.open()
+        try:
+            crew.start(0, self._fill(run, value, writer), copy_context())
+            async with reader:
+                yield reader
+        finally:
+            await crew.close()
+
+    async def _fill(self, run: Run, value: Any, writer: StreamWriter[Event]) -> None:
+        try:
+            async with stream_scope() as scope:
+                assert run.observer is not None, "a run whose events are wanted is watched"
+                run.observer.scope = scope
+                async with await run_plan(run, boxed(value)) as reader:
+                    async for _ in reader:
+                        pass
+                await run.observer.settled()
+        except Exception as error:
+            await writer.fail(error)
+        else:
+            writer.close()
+        finally:
+            writer.close()
+
+    def _open(
+        self,
+        packets: Packets,
+        options: RunOptions | None,
+        scope: StreamScope | None = None,
+        sink: Callable[[Event], None] | None = None,
+    ) -> Run:
+        resolved = resolve(self.plan, options, sink)
+        if resolved.observer is not None:
+            resolved.observer.scope = scope
         return Run(self.plan, packets, resolved, None, "")
 
     def _check_input(self, run: Run, value: Any) -> None:

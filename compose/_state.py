@@ -7,9 +7,9 @@ again from within would wait for itself, so it is an error.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from contextvars import ContextVar, Token
-import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, overload
 
@@ -129,7 +129,9 @@ class StateBlock(Generic[StateT]):
     def _find(self) -> StateCell:
         frame = current_frame.get()
         if frame is None:
-            raise StateError("current_state() was called outside of a run; call it inside a node, handler, branch or tool")
+            raise StateError(
+                "current_state() was called outside of a run; call it inside a node, handler, branch or tool"
+            )
         cell = find_cell(frame[0], self._kind)
         if id(cell) in _held.get():
             raise StateError(
@@ -143,7 +145,8 @@ class StateBlock(Generic[StateT]):
         self._token = _held.set((*_held.get(), id(cell)))
 
     def _release(self) -> StateCell:
-        assert self._cell is not None and self._token is not None, "left a block that was not entered"
+        assert self._cell is not None, "left a block that was not entered"
+        assert self._token is not None, "left a block that was not entered"
         _held.reset(self._token)
         cell, self._cell, self._token = self._cell, None, None
         return cell

@@ -1,15 +1,16 @@
-"""The streams of a run: how a node's output becomes a reader whose errors name the node, and how chunks become values."""
+"""The streams of a run: how a node's output becomes a reader whose errors name the node, and chunks a value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any, cast
 
-from ..schema import EmptyStreamError, SourceEnd, StreamReader, concat, merge
+from ..schema import NO_VALUE, EmptyStreamError, SourceEnd, StreamReader, concat, merge
 from ._empty import empty_value
 from ._plan import Check, NodePlan
 from ._types import value_type_name
-from .errors import GraphRunError, MergeError, ValueTypeError
+from .errors import MergeError, ValueTypeError
 
 if TYPE_CHECKING:
     from ._run import Run
@@ -22,16 +23,22 @@ def boxed(value: Any) -> StreamReader[Any]:
 
 def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None) -> StreamReader[Any]:
     """Make the reader of what a node's function gave: located errors, the node's context, its input closed with it."""
-    from ..schema._stream import from_generator
+    if made is fed and fed is not None:
+        return fed
 
-    def locate(error: Exception) -> BaseException:
-        if isinstance(error, GraphRunError) and error.__dict__.get("_run") is run.root:
-            return error
-        located = run.located(run.path(node), "node", error)
-        located.__cause__ = error
-        return located
+    def locate(error: BaseException) -> BaseException:
+        return run.located(run.path(node), "node", error) if isinstance(error, Exception) else error
 
-    return from_generator(made, context=run.context(node), translate=locate, feeds=() if fed is None else (fed,))
+    generator = made if isasyncgen(made) else _relay(StreamReader.from_iterable(made))
+    return StreamReader._from_generator(  # pyright: ignore[reportPrivateUsage]
+        generator, context=run.context(node), translate=locate, feeds=() if fed is None else (fed,)
+    )
+
+
+async def _relay(reader: StreamReader[Any]) -> AsyncGenerator[Any, None]:
+    async with reader:
+        async for chunk in reader:
+            yield chunk
 
 
 async def chunks_to_value(run: Run, node: NodePlan, reader: StreamReader[Any], form: Any) -> Any:
@@ -83,15 +90,16 @@ def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[A
         return cast("StreamReader[Any] | None", node.assembler.assemble_stream(readers))
     if node.label_sources:
         return merge(readers, labels=True)
-    takes_streams = node.body.transform is not None or node.body.collect is not None or node.body.nested is not None
+    is_end = node.body.component == "virtual" and not run.wants_value
+    takes_streams = (
+        is_end or node.body.transform is not None or node.body.collect is not None or node.body.nested is not None
+    )
     dicts = all(_is_dict(nodes[source].output) for source in packets)
     if node.merge is not None or not dicts or not takes_streams:
         return None
     owner: dict[str, str] = {}
 
     def keep(item: Any) -> Any:
-        from ..schema import NO_VALUE
-
         if isinstance(item, SourceEnd):
             return NO_VALUE
         sender, chunk = item
@@ -107,5 +115,3 @@ def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[A
 def _is_dict(form: Any) -> bool:
     origin = getattr(form, "__origin__", form)
     return isinstance(origin, type) and issubclass(origin, Mapping)
-
-

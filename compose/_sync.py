@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import copy_context
-import threading
 from typing import Any, TypeVar
 
 import anyio
@@ -50,9 +50,10 @@ def run_sync(function: Callable[[], Awaitable[T]]) -> T:
 def stream_sync(open_stream: Callable[[], AbstractAsyncContextManager[StreamReader[T]]]) -> Iterator[Iterator[T]]:
     """Open a stream in a thread with a loop of its own, and give its chunks one by one as they come."""
     context = copy_context()
-    with context.run(start_blocking_portal) as portal, portal.wrap_async_context_manager(
-        _in_context(context, open_stream)
-    ) as reader:
+    with (
+        context.run(start_blocking_portal) as portal,
+        portal.wrap_async_context_manager(_in_context(context, open_stream)) as reader,
+    ):
         yield _chunks(portal, reader)
 
 

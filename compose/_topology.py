@@ -87,7 +87,9 @@ Condition = tuple[int, int, int]
 """Source, number of its branch, end: "this branch chose this end"."""
 
 
-def conditions(count: int, incoming: Sequence[Sequence[tuple[int, Condition | None]]], start: int) -> list[set[Condition]]:
+def conditions(
+    count: int, incoming: Sequence[Sequence[tuple[int, Condition | None]]], start: int
+) -> list[set[Condition]]:
     """Say for each node which branch choices must have been made whenever it runs.
 
     ``incoming`` lists each node's relations: the source, and the choice that the relation stands for (None for an
@@ -117,7 +119,7 @@ def conditions(count: int, incoming: Sequence[Sequence[tuple[int, Condition | No
 
 
 def exclusive(first: set[Condition], second: set[Condition], single: set[tuple[int, int]]) -> bool:
-    """Tell whether two relations can never both be live: one branch of a single choice would have to choose two ends."""
+    """Tell whether two relations can never both be live: one single choice would have to choose two ends."""
     return any(
         (source, branch) in single and source == other_source and branch == other_branch and end != other_end
         for source, branch, end in first

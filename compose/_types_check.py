@@ -68,7 +68,7 @@ def _guarded(check: Check) -> Check:
     def guarded(value: Any) -> bool:
         try:
             return check(value)
-        except Exception:  # noqa: BLE001  a property, a metaclass or an __eq__ of the value's may raise
+        except Exception:
             return False
 
     return guarded
@@ -122,13 +122,14 @@ def _classes_of(form: Form) -> tuple[type, ...] | None:
 def _union(layer: Shape, form: Form) -> Check:
     simple = [member for member in layer.args if _classes_of(member) is not None]
     classes = tuple(cls for member in simple for cls in _classes_of(member) or ())
-    rest = [_part(member) for member in layer.args if member not in simple]
+    rest = [_guarded(_part(member)) for member in layer.args if member not in simple]
     return lambda value: isinstance(value, classes) or any(check(value) for check in rest)
 
 
 def _literal(layer: Shape, form: Form) -> Check:
+    kinds = {type(value) for value in layer.args}
     values: set[Any] = {(type(value), value) for value in layer.args}
-    return lambda value: (type(value), value) in values
+    return lambda value: type(value) in kinds and (type(value), value) in values
 
 
 def _new_type(layer: Shape, form: Form) -> Check:

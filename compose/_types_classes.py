@@ -96,7 +96,7 @@ def is_subclass(cls: type, base: type) -> bool:
         return False
     try:
         return issubclass(cls, base)
-    except Exception:  # noqa: BLE001  a metaclass may do as it likes
+    except Exception:
         return False
 
 
@@ -126,14 +126,14 @@ def class_hints(cls: type) -> dict[str, Form]:
 def _written_hints(cls: type) -> dict[str, Form]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
-    except Exception:  # noqa: BLE001  one bad name must not hide the other annotations
+    except Exception:
         hints: dict[str, Form] = {}
     for base in reversed(cls.__mro__):
         own = te.get_annotations(base, format=te.Format.FORWARDREF)
         for name, written in own.items():
             try:
                 hints[name] = evaluate(written, module_scope(base.__module__), {base.__name__: base})
-            except Exception:  # noqa: BLE001
+            except Exception:
                 hints[name] = Any
     return hints
 

@@ -90,7 +90,7 @@ def value_type_name(value: object) -> str:
     """
     try:
         return _value_type_name(value, _DEEPEST)
-    except Exception:  # noqa: BLE001  this is called to explain an error and must not become another one
+    except Exception:
         return type(value).__name__
 
 

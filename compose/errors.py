@@ -76,7 +76,9 @@ class NodeTimeoutError(GraphRunError, TimeoutError):
     def __init__(self, path: str, seconds: float) -> None:
         self.path = path
         self.seconds = seconds
-        super().__init__(f"node {path!r} took longer than its timeout of {seconds:g} s; give it more time or make it faster")
+        super().__init__(
+            f"node {path!r} took longer than its timeout of {seconds:g} s; give it more time or make it faster"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.seconds)

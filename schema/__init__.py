@@ -1,0 +1,210 @@
+"""The data and the streams: messages, concatenation, streams, tools' descriptions, templates, documents.
+
+Everything public is here; modules whose names begin with an underscore are not for import.
+"""
+
+from __future__ import annotations
+
+from ._components import (
+    NO_OPTIONS,
+    ChatModel,
+    Embedder,
+    Indexer,
+    Loader,
+    ModelOptions,
+    NamedTool,
+    Retriever,
+    RetrieverOptions,
+    Tool,
+    ToolChoice,
+    Transformer,
+)
+from ._concat import (
+    ConcatRegistry,
+    concat,
+    default_registry,
+)
+from ._concat_policy import (
+    Append,
+    First,
+    Join,
+    Last,
+    Max,
+    Merge,
+    Min,
+    Policy,
+    Sum,
+)
+from ._document import (
+    Document,
+)
+from ._history import (
+    HistoryProblem,
+    HistoryProblemKind,
+    check_history,
+    repair_history,
+    require_valid_history,
+)
+from ._message import (
+    Content,
+    Message,
+    Role,
+    ToolCall,
+)
+from ._parser import (
+    MessageParser,
+)
+from ._parts import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MediaPart,
+    Part,
+    ProviderPart,
+    ReasoningPart,
+    ResultPart,
+    TextPart,
+    ToolResultPart,
+    VideoPart,
+)
+from ._pipe import (
+    Pipe,
+    StreamWriter,
+    pipe,
+)
+from ._repair import (
+    repair_tool_calls,
+)
+from ._stream import (
+    StreamReader,
+    merge,
+)
+from ._stream_merge import (
+    SourceEnd,
+)
+from ._stream_scope import (
+    StreamScope,
+    stream_scope,
+)
+from ._stream_source import (
+    NO_VALUE,
+)
+from ._template import (
+    ChatTemplate,
+    Placeholder,
+    TemplateFormat,
+)
+from ._tool import (
+    FunctionTool,
+    Risk,
+    ToolInfo,
+    ToolOutput,
+    ToolResult,
+    tool,
+    tool_text,
+)
+from ._usage import (
+    Usage,
+    UsageMode,
+    total_usage,
+)
+from .errors import (
+    AnabranchError,
+    ConcatError,
+    DocumentError,
+    EmptyStreamError,
+    HistoryError,
+    MessageError,
+    MissingExtraError,
+    ParseError,
+    StreamError,
+    TemplateError,
+    ToolArgumentsError,
+    ToolDefinitionError,
+    ToolResultError,
+)
+
+__all__ = (
+    "NO_OPTIONS",
+    "NO_VALUE",
+    "AnabranchError",
+    "Append",
+    "AudioPart",
+    "ChatModel",
+    "ChatTemplate",
+    "ConcatError",
+    "ConcatRegistry",
+    "Content",
+    "Document",
+    "DocumentError",
+    "Embedder",
+    "EmptyStreamError",
+    "FilePart",
+    "First",
+    "FunctionTool",
+    "HistoryError",
+    "HistoryProblem",
+    "HistoryProblemKind",
+    "ImagePart",
+    "Indexer",
+    "Join",
+    "Last",
+    "Loader",
+    "Max",
+    "MediaPart",
+    "Merge",
+    "Message",
+    "MessageError",
+    "MessageParser",
+    "Min",
+    "MissingExtraError",
+    "ModelOptions",
+    "NamedTool",
+    "ParseError",
+    "Part",
+    "Pipe",
+    "Placeholder",
+    "Policy",
+    "ProviderPart",
+    "ReasoningPart",
+    "ResultPart",
+    "Retriever",
+    "RetrieverOptions",
+    "Risk",
+    "Role",
+    "SourceEnd",
+    "StreamError",
+    "StreamReader",
+    "StreamScope",
+    "StreamWriter",
+    "Sum",
+    "TemplateError",
+    "TemplateFormat",
+    "TextPart",
+    "Tool",
+    "ToolArgumentsError",
+    "ToolCall",
+    "ToolChoice",
+    "ToolDefinitionError",
+    "ToolInfo",
+    "ToolOutput",
+    "ToolResult",
+    "ToolResultError",
+    "ToolResultPart",
+    "Transformer",
+    "Usage",
+    "UsageMode",
+    "VideoPart",
+    "check_history",
+    "concat",
+    "default_registry",
+    "merge",
+    "pipe",
+    "repair_history",
+    "repair_tool_calls",
+    "require_valid_history",
+    "stream_scope",
+    "tool",
+    "tool_text",
+    "total_usage",
+)
