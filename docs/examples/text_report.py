@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -101,19 +101,24 @@ async def write_report(findings: Findings) -> AsyncIterator[str]:
         yield f"{number}. {sentence}\n"
 
 
+ANALYSES: dict[str, Callable[[Text], object]] = {
+    "size": measure,
+    "frequent": find_frequent_words,
+    "readability": judge_readability,
+    "longest": find_longest_sentences,
+}
+
+
 def build() -> Graph[str, str]:
     """Join the functions to a graph."""
     report = Graph[str, str]()
     source = report.add_node("read", read, blocking=True)
-    size = report.add_node("measure", measure, output_key="size")
-    frequent = report.add_node("frequent_words", find_frequent_words, output_key="frequent")
-    readability = report.add_node("readability", judge_readability, output_key="readability")
-    longest = report.add_node("longest_sentences", find_longest_sentences, output_key="longest")
     write = report.add_node("write", write_report)
     report.add_edge(START, source)
-    for analysis in (size, frequent, readability, longest):
-        report.add_edge(source, analysis)
-        report.add_edge(analysis, write)
+    for key, analyse in ANALYSES.items():
+        report.add_node(key, analyse, output_key=key)
+        report.add_edge(source, key)
+        report.add_edge(key, write)
     report.add_edge(write, END)
     return report
 

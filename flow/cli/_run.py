@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from ...compose import Runnable, draw_mermaid
-from ._output import Line, write
+from ...compose import Runnable
+from ._output import Line
 from ._target import load_graph
 from ._values import read_input, write_value
 
@@ -39,6 +39,8 @@ def draw_graph(target: str) -> None:
     Raises:
         UsageError: If the target is wrong.
     """
+    from ...compose import draw_mermaid
+
     line = Line()
     line.write(draw_mermaid(load_graph(target)))
     line.end()
@@ -54,8 +56,5 @@ async def _stream(app: Runnable[Any, Any], value: Any) -> None:
     line = Line()
     async with app.stream(value) as reader:
         async for chunk in reader:
-            if isinstance(chunk, str):
-                line.write(chunk)
-            else:
-                write(write_value(chunk, indent=None) + "\n")
+            line.write(chunk if isinstance(chunk, str) else write_value(chunk, indent=None) + "\n")
     line.end()

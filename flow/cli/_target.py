@@ -9,10 +9,12 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ...compose import Runnable
 from .errors import UsageError
+
+T = TypeVar("T")
 
 _EXAMPLE = "give FILE_OR_MODULE:GRAPH, for example docs/examples/text_report.py:graph"
 
@@ -56,7 +58,8 @@ def _load_file(source: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[name] = module  # type hints of the file's classes are looked up there
-    _guarded(lambda: spec.loader and spec.loader.exec_module(module), source)
+    execute = spec.loader.exec_module
+    _guarded(lambda: execute(module), source)
     return module
 
 
@@ -65,7 +68,7 @@ def _load_module(source: str) -> ModuleType:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        return cast("ModuleType", _guarded(lambda: importlib.import_module(source), source))
+        return _guarded(lambda: importlib.import_module(source), source)
     except ModuleNotFoundError as error:
         if error.name is None or not (source == error.name or source.startswith(error.name + ".")):
             raise UsageError(f"{source!r} cannot be imported: {error}") from error
@@ -73,7 +76,7 @@ def _load_module(source: str) -> ModuleType:
         raise UsageError(f"there is no module {source!r}{hint or ': ' + _EXAMPLE}") from error
 
 
-def _guarded(load: Callable[[], Any], source: str) -> Any:
+def _guarded(load: Callable[[], T], source: str) -> T:
     """Run somebody's module, and say where it fails."""
     try:
         return load()
@@ -122,7 +125,8 @@ def _compiled(value: Any, name: str) -> Runnable[Any, Any]:
             f"{name!r} is {_article(type(value).__name__)}, not a graph; name a Graph, a compiled graph, "
             "or a function without parameters that returns one"
         )
-    return graph if isinstance(graph, Runnable) else graph.compile()
+    compiled = graph if isinstance(graph, Runnable) else graph.compile()
+    return cast("Runnable[Any, Any]", compiled)
 
 
 def _graph_in(value: Any) -> Any:

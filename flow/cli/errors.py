@@ -1,11 +1,9 @@
-"""What stops the command line."""
+"""What stops the command line. Nothing is imported here, so that the help is there at once."""
 
 from __future__ import annotations
 
-from ...schema.errors import AnabranchError
 
-
-class UsageError(AnabranchError):
+class UsageError(Exception):
     """The command was given something that it cannot work with: exit status 2, one line on stderr."""
 
 

@@ -8,12 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from anabranch.flow.cli import main
-from anabranch.flow.models import _offline as offline_module
 
 pytest.importorskip("cyclopts")
 
@@ -139,7 +137,7 @@ def graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def notice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the offline model say its line in each test anew."""
-    monkeypatch.setattr(offline_module._Notice, "said_on_stderr", False)
+    monkeypatch.setattr("anabranch.flow.models._offline._Notice.said_on_stderr", False)
 
 
 Run = tuple[int, str, str]
@@ -153,16 +151,16 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> Run:
     return status, captured.out, captured.err
 
 
-def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start the command line in a process of its own."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        **options.pop("env", {}),
-    }
-    command = [sys.executable, "-m", "anabranch.flow.cli", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen(command, text=True, env=environment, **pipes)
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-m", "anabranch.flow.cli", *arguments],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> Run:
@@ -215,7 +213,7 @@ def test_without_the_extra_it_says_how_to_get_it(
     assert err == 'anabranch: the command line needs an extra; run: pip install "anabranch[cli]"\n'
 
 
-MISUSED = [
+MISUSED: list[tuple[list[str], str]] = [
     (["aks", "x"], 'Did you mean "ask"?'),
     (["--bogus"], "--bogus"),
     (["ask"], "QUESTION requires an argument"),
@@ -266,9 +264,7 @@ MISUSED = [
 
 
 @pytest.mark.usefixtures("graphs")
-@pytest.mark.parametrize(
-    ("arguments", "message"), MISUSED, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
-)
+@pytest.mark.parametrize(("arguments", "message"), MISUSED, ids=[" ".join(given) for given, _ in MISUSED])
 def test_wrong_use_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
@@ -467,8 +463,8 @@ def test_without_a_standard_output_it_still_runs() -> None:
 
 @pytest.mark.usefixtures("graphs")
 def test_what_the_output_cannot_show_is_escaped() -> None:
-    environment = {"PYTHONIOENCODING": "ascii"}
-    assert finish(start("run", "graphs.py:anything", "--input", "caf\u00e9", env=environment))[:2] == (0, "caf\\xe9\n")
+    process = start("run", "graphs.py:anything", "--input", "caf\u00e9", PYTHONIOENCODING="ascii")
+    assert finish(process)[:2] == (0, "caf\\xe9\n")
 
 
 def test_a_piped_trace_has_no_colours(tmp_path: Path) -> None:

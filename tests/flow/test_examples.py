@@ -136,7 +136,7 @@ async def test_a_missing_text_is_an_error_of_the_node_that_reads(tmp_path: Path)
 
 def test_the_report_fans_out_and_in() -> None:
     drawing = draw_mermaid(text_report.graph)
-    for key in ["measure", "frequent_words", "readability", "longest_sentences"]:
+    for key in ["size", "frequent", "readability", "longest"]:
         assert key in drawing
 
 

@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch.flow.tools import FileAccessError, file_tools
-from anabranch.flow.tools import _files as files_module
-from anabranch.flow.tools import _sandbox as sandbox_module
 from anabranch.flow.tools._sandbox import Sandbox
 from anabranch.flow.tools._search import cut_into_passages, search
 
@@ -26,7 +24,7 @@ Find = Callable[[str], str]
 def way_of_opening(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with both ways of opening a file: the second is for systems without `dir_fd`."""
     if request.param == "by check":
-        monkeypatch.setattr(sandbox_module, "_WALKS_BY_DESCRIPTOR", False)
+        monkeypatch.setattr("anabranch.flow.tools._sandbox._WALKS_BY_DESCRIPTOR", False)
     return str(request.param)
 
 
@@ -289,7 +287,7 @@ def test_long_files_are_read_in_parts(folder: Path, read: Read, monkeypatch: pyt
     assert lines[-1] == "(700 more lines; go on with start_line=301)"
     assert read("long.txt", 301, 310).splitlines()[-1] == "310: line 310"
     assert read("long.txt", 10, 400).splitlines()[-1] == "(91 more lines; go on with start_line=310)"
-    monkeypatch.setattr(files_module, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr("anabranch.flow.tools._files.MAX_FILE_BYTES", 100)
     assert "only the first 100 of" in read("long.txt").splitlines()[0]
     with pytest.raises(FileAccessError, match="readable lines"):
         read("long.txt", 500)
@@ -327,10 +325,10 @@ def test_an_empty_query_is_an_error(find: Find) -> None:
 
 
 def test_searching_stops_at_its_limits_and_says_so(folder: Path, find: Find, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "MAX_FILES", 1)
+    monkeypatch.setattr("anabranch.flow.tools._files.MAX_FILES", 1)
     assert "there are more files than can be searched" in find("boat")
-    monkeypatch.setattr(files_module, "MAX_FILES", 10)
-    monkeypatch.setattr(files_module, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("anabranch.flow.tools._files.MAX_FILES", 10)
+    monkeypatch.setattr("anabranch.flow.tools._files.MAX_FILE_BYTES", 10)
     assert "of 2 only the first part" in find("boat")
 
 
@@ -386,7 +384,7 @@ def test_whatever_links_there_are_no_path_reads_the_secret(
         if not (base / "in" / name).is_symlink():
             (base / "in" / name).symlink_to(target)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox_module, "_WALKS_BY_DESCRIPTOR", by_descriptor)
+        patch.setattr("anabranch.flow.tools._sandbox._WALKS_BY_DESCRIPTOR", by_descriptor)
         find, read = file_tools(base / "in")
         assert "No line matches" in find("plover")
         for path in [

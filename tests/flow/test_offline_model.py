@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anabranch.flow.models import OfflineModel
-from anabranch.flow.models import _offline as offline_module
 from anabranch.flow.models._abilities import judge, survey
 from anabranch.flow.models._observations import read_hits, says_nothing_found
 from anabranch.flow.models._questions import find_expressions, find_zones
@@ -475,7 +474,7 @@ def test_a_negative_delay_is_refused() -> None:
 async def test_the_notice_is_given_once_on_stderr(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offline_module._Notice, "said_on_stderr", False)
+    monkeypatch.setattr("anabranch.flow.models._offline._Notice.said_on_stderr", False)
     for _ in range(2):
         model = OfflineModel()
         for _ in range(2):
@@ -611,11 +610,21 @@ raw_arguments = st.sampled_from(
     ["", "{}", "[1]", "{broken", '{"query": "lock"}', '{"path": "a.md"}', '{"expression": "2+3"}']
 )
 calls = st.builds(ToolCall, id=ids, name=names, arguments=raw_arguments)
+
+
+def say(text: str, calls: list[ToolCall]) -> Message:
+    return Message.assistant(text, tool_calls=calls)
+
+
+def tell(text: str, call_id: str, failed: bool) -> Message:
+    return Message.tool(text, tool_call_id=call_id, is_error=failed)
+
+
 messages = st.one_of(
     texts.map(Message.user),
     texts.map(Message.system),
-    st.builds(lambda text, calls: Message.assistant(text, tool_calls=calls), texts, st.lists(calls, max_size=3)),
-    st.builds(lambda text, id, error: Message.tool(text, tool_call_id=id, is_error=error), texts, ids, st.booleans()),
+    st.builds(say, texts, st.lists(calls, max_size=3)),
+    st.builds(tell, texts, ids, st.booleans()),
 )
 choices = st.sampled_from(["auto", "none"])
 
