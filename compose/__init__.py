@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._draw import draw_mermaid
 from ._events import (
     Custom,
     Event,
@@ -20,6 +21,7 @@ from ._events import (
     ToolStarted,
 )
 from ._graph import Graph, Node, NodeOptions
+from ._info import BranchInfo, EdgeInfo, GraphInfo, NodeInfo
 from ._keys import END, START, End, Start, Trigger
 from ._lambda import Lambda
 from ._merge import MergeRegistry, register_merge
@@ -48,12 +50,15 @@ from .errors import (
 __all__ = (
     "END",
     "START",
+    "BranchInfo",
     "Callbacks",
     "Custom",
+    "EdgeInfo",
     "End",
     "Event",
     "Graph",
     "GraphCompileError",
+    "GraphInfo",
     "GraphRunError",
     "GraphWarning",
     "Lambda",
@@ -66,6 +71,7 @@ __all__ = (
     "NodeEnded",
     "NodeError",
     "NodeFailed",
+    "NodeInfo",
     "NodeOptions",
     "NodeStarted",
     "NodeTimeoutError",
@@ -91,6 +97,7 @@ __all__ = (
     "UnknownTargetError",
     "ValueTypeError",
     "current_state",
+    "draw_mermaid",
     "emit",
     "register_merge",
 )

@@ -14,6 +14,7 @@ from ..schema import StreamReader, StreamScope, StreamWriter, pipe, stream_scope
 from ._body import Body
 from ._crew import make_crew
 from ._events import Event
+from ._info import GraphInfo, graph_info
 from ._options import RunOptions, resolve
 from ._packets import STREAMS, VALUES, Packets
 from ._plan import Plan
@@ -167,6 +168,14 @@ class Runnable(Generic[InputT, OutputT]):
             A context manager that gives an iterator of chunks.
         """
         return stream_sync(lambda: self.stream(value, options))
+
+    def graph_info(self) -> GraphInfo:
+        """Describe the graph as plain data: its nodes, edges, branches and types, nested graphs included.
+
+        Returns:
+            The description.
+        """
+        return graph_info(self.plan)
 
     def as_node(self) -> Body:
         """Give the body of a node that runs this graph nested in another."""

@@ -1,0 +1,91 @@
+"""A compiled graph as Mermaid text: exactly the declared nodes, edges and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, Literal
+
+from ._info import BranchInfo, GraphInfo, NodeInfo
+from ._keys import END, START
+from ._runnable import Runnable
+
+Direction = Literal["TD", "LR", "BT", "RL"]
+
+_SHAPES = {"model": ("([", "])"), "tools": ("[[", "]]"), "passthrough": ("((", "))"), "tool": ("[[", "]]")}
+_ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "\n": " ", "\r": " "}
+
+
+def draw_mermaid(graph: Runnable[Any, Any], *, direction: Direction = "TD") -> str:
+    """Draw a compiled graph as the text of a Mermaid flowchart.
+
+    Nodes get made-up ids and quoted labels, so any key is safe. Nested graphs are subgraphs, branches are dashed lines
+    labelled with what the condition returns; edges with control only are dotted, those with data only are thin and
+    labelled.
+
+    Args:
+        graph: The compiled graph.
+        direction: Where it grows to: down, right, up or left.
+
+    Returns:
+        The text, ending in a newline.
+
+    Example:
+        >>> from anabranch.compose import END, START, Graph, draw_mermaid
+        >>> def shout(text: str) -> str:
+        ...     return text.upper()
+        >>> graph = Graph[str, str]()
+        >>> graph.add_edge(START, graph.add_node("shout", shout))
+        >>> graph.add_edge("shout", END)
+        >>> print(draw_mermaid(graph.compile()), end="")
+        flowchart TD
+            n0(["start"])
+            n1["shout"]
+            n2(["end"])
+            n0 --> n1
+            n1 --> n2
+    """
+    lines = [f"flowchart {direction}", *_Drawing().graph(graph.graph_info(), "    ")]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(c, c) for c in text) + '"'
+
+
+class _Drawing:
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def _new_id(self) -> str:
+        return f"n{next(self._numbers)}"
+
+    def graph(self, info: GraphInfo, indent: str) -> Iterator[str]:
+        """Draw the inside of a graph."""
+        ids = {START.key: self._new_id()}
+        yield f"{indent}{ids[START.key]}([{_quoted(START.key)}])"
+        for node in info.nodes:
+            ids[node.key] = self._new_id()
+            yield from self._node(node, ids[node.key], indent)
+        ids[END.key] = self._new_id()
+        yield f"{indent}{ids[END.key]}([{_quoted(END.key)}])"
+        for edge in info.edges:
+            arrow = "-->" if edge.control and edge.data else "-.->" if edge.control else '-- "data" -->'
+            yield f"{indent}{ids[edge.source]} {arrow} {ids[edge.target]}"
+        for branch in info.branches:
+            yield from self._branch(branch, ids, indent)
+
+    def _node(self, node: NodeInfo, name: str, indent: str) -> Iterator[str]:
+        if node.graph is None:
+            opening, closing = _SHAPES.get(node.component, ("[", "]"))
+            yield f"{indent}{name}{opening}{_quoted(node.name)}{closing}"
+            return
+        yield f"{indent}subgraph {name}[{_quoted(node.name)}]"
+        yield from self.graph(node.graph, indent + "    ")
+        yield f"{indent}end"
+
+    def _branch(self, branch: BranchInfo, ids: dict[str, str], indent: str) -> Iterator[str]:
+        for label, end in branch.ends.items():
+            text = str(getattr(label, "value", label))
+            note = "" if text == end else f"|{_quoted(text)}|"
+            yield f"{indent}{ids[branch.source]} -.->{note} {ids[end]}"
