@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._chain import Chain, ChainOptions
 from ._draw import draw_mermaid
 from ._events import (
     Custom,
@@ -52,6 +53,8 @@ __all__ = (
     "START",
     "BranchInfo",
     "Callbacks",
+    "Chain",
+    "ChainOptions",
     "Custom",
     "EdgeInfo",
     "End",

@@ -66,6 +66,10 @@ def _private_copy(given: GraphSpec, name: str | None) -> GraphSpec:
 def _options(checked: Checked, trigger: str | None, max_steps: int | None) -> None:
     if trigger not in (None, "any", "all"):
         checked.report("bad-option", f'trigger={trigger!r}: there are "any" and "all"')
+    if trigger is not None and checked.spec.kind != "graph":
+        checked.report(
+            "bad-option", f'trigger={trigger!r}: a {checked.spec.kind} always has trigger="all"; leave it out'
+        )
     if max_steps is not None and (isinstance(max_steps, bool) or max_steps < 1):
         checked.report("bad-option", f"max_steps={max_steps!r}: a run takes at least one step; give a positive number")
     if max_steps is not None and checked.trigger == "all":

@@ -149,7 +149,7 @@ class Graph(GraphLike[InputT, OutputT]):
         output: Any = None,
         name: str = "",
     ) -> None:
-        super().__init__(GraphSpec("graph", input, output, name, state=state, state_type=_state_type(state)))
+        super().__init__(GraphSpec("graph", input, output, name, state=state, state_type=state_type(state)))
 
     # The most specific shapes first: a checker takes the first that fits.
     @overload
@@ -228,7 +228,7 @@ class Graph(GraphLike[InputT, OutputT]):
 
     def add_passthrough(self, key: str, **options: Unpack[NodeOptions]) -> Node[Any, Any]:
         """Add a node that hands its input on; it takes the type of its neighbours."""
-        body = Body(None, None, "passthrough", key, invoke=_same, transform=_same)
+        body = Body(None, None, "passthrough", key, invoke=same, transform=same)
         add_node(self._given, key, body, None, None, cast("dict[str, Any]", options))
         return Node(key)
 
@@ -294,11 +294,11 @@ class Graph(GraphLike[InputT, OutputT]):
             self._given.problems.append(Problem("bad-branch", f"branch {label!r} of node {key!r}: {error}", key))
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
     return value
 
 
-def _state_type(state: Callable[[], Any] | None) -> Any:
+def state_type(state: Callable[[], Any] | None) -> Any:
     if state is None or isinstance(state, type):
         return state
     from ._types import resolve_hints

@@ -37,6 +37,7 @@ Check = Callable[[Any], bool]
 
 _KNOWN_CLASSES = 256
 _MISSING = object()
+_DYNAMIC = property()  # stands for an attribute that __getattr__ gives: it is there, and says nothing of its type
 _ITEM = TypeVar("_ITEM")
 
 
@@ -294,7 +295,7 @@ def _find(value: object, name: str) -> Any:
     for base in type(value).__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
-    return getattr(value, name, _MISSING) if hasattr(type(value), "__getattr__") else _MISSING
+    return _DYNAMIC if hasattr(type(value), "__getattr__") and hasattr(value, name) else _MISSING
 
 
 _COMPILERS: dict[Kind, Callable[[Shape, Form], Check]] = {
