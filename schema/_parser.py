@@ -12,7 +12,6 @@ from pydantic_core import from_json, to_json
 from typing_extensions import TypeForm
 
 from ._message import Message
-from ._tool_problems import list_problems, quoted, where_in
 from .errors import MissingExtraError, ParseError
 
 __all__ = ("MessageParser",)
@@ -20,7 +19,7 @@ __all__ = ("MessageParser",)
 T = TypeVar("T")
 
 _FENCE = re.compile(r"```[ \t]*(?:[\w+-]+)?[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
-_STEP = re.compile(r"(?:^|\.)([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
+_STEP = re.compile(r"(?:^|(?<=.)\.)([^.\[\]]+)|\[(\d+)\]|\[\"([^\"]*)\"\]")
 _OPENING = re.compile(r"[{\[]")
 # How many brackets of a text are looked at as the start of JSON.
 _TRIES = 50
@@ -119,11 +118,15 @@ class MessageParser(Generic[T]):
         try:
             value: Any = from_json(text)
         except ValueError as error:
+            from ._tool_problems import where_in
+
             raise ParseError(f"{place}: no JSON: {where_in(text, str(error))}") from error
         value = self._reached(value, place)
         try:
             return self._adapter.validate_json(to_json(value))
         except ValidationError as error:
+            from ._tool_problems import list_problems
+
             where = f"{place}, at {self._path}" if self._path else place
             problems = "\n- ".join(["", *list_problems(error, value)])
             raise ParseError(f"{where}: the JSON does not fit:{problems}") from error
@@ -131,7 +134,7 @@ class MessageParser(Generic[T]):
     def _reached(self, value: Any, place: str) -> Any:
         """Follow the path."""
         for number, step in enumerate(self._steps):
-            reached, here = _NOTHING, f"there is {quoted(value)}"
+            reached, here = _NOTHING, ""
             if isinstance(step, str) and isinstance(value, Mapping):
                 found = cast("Mapping[str, Any]", value)
                 reached, here = found.get(step, _NOTHING), f"the keys are {', '.join(found) or 'none'}"
@@ -140,11 +143,16 @@ class MessageParser(Generic[T]):
                 reached = items[step] if step < len(items) else _NOTHING
                 here = f"the length of the list is {len(items)}"
             if reached is _NOTHING:
-                before = _written(self._steps[:number]) or "the top"
-                missing = _written(self._steps[: number + 1])
-                raise ParseError(f"{place}: nothing at {missing}: at {before}, {here}")
+                raise self._leads_nowhere(number, place, value, here)
             value = reached
         return value
+
+    def _leads_nowhere(self, number: int, place: str, value: Any, here: str) -> ParseError:
+        from ._tool_problems import quoted
+
+        before = _written(self._steps[:number]) or "the top"
+        missing = _written(self._steps[: number + 1])
+        return ParseError(f"{place}: nothing at {missing}: at {before}, {here or f'there is {quoted(value)}'}")
 
     def _candidates(self, text: str) -> Iterator[str]:
         """Give the pieces of a text that may be the JSON, the likeliest first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
@@ -188,6 +187,8 @@ class ChatTemplate:
         return self.render(values)
 
     def _missing(self, missing: list[str], given: Mapping[str, Any]) -> str:
+        import difflib
+
         names = ", ".join(repr(name) for name in missing)
         spare = [str(name) for name in given if name not in self.variables]
         close = [match for name in missing for match in difflib.get_close_matches(name, spare, n=1)]
@@ -314,6 +315,8 @@ def _check_names(values: Iterable[str], known: Iterable[str]) -> None:
     names = list(known)
     unknown = [name for name in values if name not in names]
     if unknown:
+        import difflib
+
         close = difflib.get_close_matches(unknown[0], names, n=1)
         meant = f", did you mean {close[0]!r}?" if close else ";"
         raise TemplateError(f"no variable {unknown[0]!r}{meant} there are {', '.join(names) or 'none'}")

@@ -25,6 +25,7 @@ __all__ = ("FStringText",)
 
 _FIELD = re.compile(r"\{([^\W\d]\w*)((?:\.\w+|\[[^\[\]{}]*\])*)(?::([^{}]*))?\}")
 _STEP = re.compile(r"\.(\w+)|\[([^\[\]]*)\]")
+_NUMBERED = re.compile(r"\d+(?:$|\[|!|:\S|\.[^\W\d])")
 _BRACE = re.compile(r"[{}]")
 _NUMBERS = re.compile(r"\d+")
 _WIDEST = 1000
@@ -101,7 +102,7 @@ def _check_text(source: str, here: int) -> None:
     """Refuse a brace that looks like a field gone wrong, where it would pass for text."""
     inside = source[here + 1 : here + 1 + _LONGEST].partition("}")[0]
     stripped = inside.strip()
-    if stripped.isdigit():
+    if _NUMBERED.match(stripped):
         raise _malformed(source, here, "fields have names, not numbers; write {{ for a brace that is text")
     if stripped[:1].isalpha() or stripped[:1] == "_":
         reason = "a field is {name}, {name:spec}, {name.key} or {name[0]}, without blanks, conversions or fields inside"

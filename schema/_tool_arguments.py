@@ -21,7 +21,6 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from ._tool_problems import list_problems, unknown_name, where_in
 from ._tool_schema import generate_schema, object_schema
 from ._tool_signature import Parameter, is_object_type
 from .errors import ToolArgumentsError, ToolDefinitionError
@@ -105,6 +104,8 @@ class Arguments:
 
     def _validate_closely(self, arguments: Mapping[str, Any] | str | bytes | None) -> ValidArguments:
         """Validate where nulls may stand for defaults and names may be wrong, and tell what does not fit."""
+        from ._tool_problems import list_problems, unknown_name
+
         given = self._object(arguments)
         closed = self.schema.get("additionalProperties") is False
         unknown = [name for name in given if closed and name not in self._allowed]
@@ -152,6 +153,8 @@ class Arguments:
         try:
             value = from_json(text) if text.strip() else None
         except ValueError as error:
+            from ._tool_problems import where_in
+
             cut = "they are cut off: " if str(error).startswith("EOF") else ""
             reason = f"{cut}{where_in(text, str(error))}"
             message = f"The arguments of {self._tool!r} are not valid JSON: {reason}. Send {self._wanted()}."

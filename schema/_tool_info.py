@@ -8,7 +8,6 @@ from typing import Any, cast
 from pydantic import Field, field_validator
 
 from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
-from ._tool_strict import strict_schema
 
 __all__ = ("ToolInfo",)
 
@@ -64,4 +63,6 @@ class ToolInfo(FrozenModel):
             >>> strict["required"], strict["properties"]["limit"]["anyOf"]
             (['text', 'limit'], [{'type': 'integer'}, {'type': 'null'}])
         """
+        from ._tool_strict import strict_schema
+
         return strict_schema(self.parameters, self.name)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, cast
 
 import typing_extensions
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from .errors import ToolDefinitionError
@@ -59,7 +59,7 @@ def is_object_type(annotation: Any) -> bool:
         return False
     origin = cast("type[Any]", origin)
     if issubclass(origin, BaseModel):
-        return not issubclass(origin, RootModel)
+        return not origin.__pydantic_root_model__
     return dataclasses.is_dataclass(origin) or typing_extensions.is_typeddict(origin)
 
 
