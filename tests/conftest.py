@@ -36,6 +36,7 @@ hypothesis.settings.register_profile(
     deadline=None,
     database=None,
     print_blob=True,
+    phases=set(hypothesis.Phase) - {hypothesis.Phase.explain},
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import anyio
+import pydantic
 import pytest
 
 import anabranch
@@ -62,6 +64,16 @@ def test_every_public_method_of_an_exported_class_is_described(package: str) -> 
     assert silent == []
 
 
+def what_a_user_has(module_name: str) -> dict[str, Any]:
+    """Give the names that an example may use without importing them, beside those of its own module."""
+    own = next(package for package in PACKAGES if module_name.startswith(package))
+    names: dict[str, Any] = {"anyio": anyio, "BaseModel": pydantic.BaseModel, "Field": pydantic.Field}
+    for package in PACKAGES[: PACKAGES.index(own) + 1]:
+        module = importlib.import_module(package)
+        names |= {name: getattr(module, name) for name in module.__all__}
+    return names
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_are_true(
     name: str, run_code: Callable[[CodeType, dict[str, Any]], None], monkeypatch: pytest.MonkeyPatch
@@ -72,6 +84,6 @@ def test_examples_in_docstrings_are_true(
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=options)
     report: list[str] = []
-    for test in doctest.DocTestFinder(exclude_empty=True).find(module):
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, extraglobs=what_a_user_has(name)):
         runner.run(test, compileflags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, out=report.append)
     assert runner.failures == 0, "".join(report)
