@@ -28,7 +28,7 @@ BELOW_FOUNDATION = {
 # that does not need them.
 NEEDS_EXTRAS = {
     "flow/cli": {"cyclopts", "rich"},
-    "schema/_stream_trio": {"trio"},
+    "schema/_stream_trio": {"outcome", "trio"},
     "schema/_template_sandbox": {"jinja2"},
 }
 
