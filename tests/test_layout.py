@@ -107,7 +107,8 @@ def test_inside_the_library_imports_of_its_own_code_are_relative(path: Path) -> 
 
 @pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=name_of)
 def test_a_file_has_a_size_that_can_be_read(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= FILE_LIMIT
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= FILE_LIMIT
 
 
 @pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=name_of)

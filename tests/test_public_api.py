@@ -30,7 +30,7 @@ MODULES = sorted(
 def described(module: ModuleType, name: str) -> bool:
     """Say whether a public name has a description, if it is of a kind that can carry one."""
     value = getattr(module, name)
-    if inspect.isclass(value) or callable(value) or inspect.ismodule(value):
+    if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
         return bool(value.__doc__)
     return True  # constants and type aliases are described where they are assigned
 
