@@ -21,16 +21,19 @@ from ._events import (
     ToolFailed,
     ToolStarted,
 )
+from ._field_mapping import FieldMapping, field
 from ._graph import Graph, Node, NodeOptions
 from ._info import BranchInfo, EdgeInfo, GraphInfo, NodeInfo
 from ._keys import END, START, End, Start, Trigger
 from ._lambda import Lambda
+from ._map import Map
 from ._merge import MergeRegistry, register_merge
 from ._observe import Callbacks, RunInfo, emit
 from ._options import RunOptions
 from ._runnable import Runnable
 from ._spec import Retry
 from ._state import current_state
+from ._workflow import Workflow, WorkflowNode
 from .errors import (
     GraphCompileError,
     GraphRunError,
@@ -59,12 +62,14 @@ __all__ = (
     "EdgeInfo",
     "End",
     "Event",
+    "FieldMapping",
     "Graph",
     "GraphCompileError",
     "GraphInfo",
     "GraphRunError",
     "GraphWarning",
     "Lambda",
+    "Map",
     "MergeError",
     "MergeRegistry",
     "MessageDelta",
@@ -99,8 +104,11 @@ __all__ = (
     "Trigger",
     "UnknownTargetError",
     "ValueTypeError",
+    "Workflow",
+    "WorkflowNode",
     "current_state",
     "draw_mermaid",
     "emit",
+    "field",
     "register_merge",
 )

@@ -224,7 +224,7 @@ class Checked:
                 continue
             sources = {s: self.outputs[s] for s in self._data_sources(key) if s in self.outputs}
             for text in assembler.problems(sources, self.inputs[key]):
-                self.report("mapping", text, key)
+                self.report("mapping", f"node {key!r}: {text}", key)
 
     def _handlers(self) -> None:
         for key, node in self.spec.nodes.items():

@@ -128,7 +128,7 @@ def _union(layer: Shape, form: Form) -> Check:
 
 
 def _literal(layer: Shape, form: Form) -> Check:
-    kinds = {type(value) for value in layer.args}
+    kinds: set[Any] = {type(value) for value in layer.args}
     values: set[Any] = {(type(value), value) for value in layer.args}
     return lambda value: type(value) in kinds and (type(value), value) in values
 

@@ -126,7 +126,8 @@ def _class_hints(cls: type) -> dict[str, Form]:
 
 
 def _function_hints(function: Any, owner: type | None) -> dict[str, Form]:
-    if not isinstance(function, types.FunctionType) and hasattr(type(function), "__annotations__"):
+    cls: type = function.__class__
+    if not isinstance(function, types.FunctionType) and hasattr(cls, "__annotations__"):
         return {}  # an object whose __call__ says nothing; what it shows are the annotations of its class
     try:
         written = te.get_annotations(function, format=te.Format.FORWARDREF)
