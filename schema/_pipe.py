@@ -1,23 +1,25 @@
 """``pipe``: a stream between two tasks, with backpressure.
 
-The state is one object, seen from two ends. It decides synchronously; only the waiting is async, and nothing is ever handed to
-a waiting reader: it is woken, and takes what it finds. So a reader that is cancelled while it is being woken loses nothing.
+The state is one object, seen from two ends. It decides synchronously; only the waiting is async, and nothing is ever
+handed to a waiting reader: it is woken, and takes what it finds. So a reader that is cancelled while it is being
+woken loses nothing.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, Self
 
 import anyio
 from anyio.abc import ObjectSendStream
 from typing_extensions import TypeVar, override
 
-from ._stream import Place, StreamReader, place_of, where
+from ._stream import StreamReader
 from ._stream_backend import Waiter, current_backend
+from ._stream_place import Place, calling_place, drop_later, where
 from ._stream_source import PENDING, Signal, Source, as_stream_error
 
 __all__ = ("Pipe", "StreamWriter", "pipe")
@@ -67,6 +69,8 @@ class PipeSource(Source):
             sender.take()
 
     def watch(self, callback: Callable[[], None]) -> None:
+        if self.postbox is None:
+            self.postbox = current_backend().postbox()  # for the finalizer of the writer
         self._waiting += 1
         self._ready.add(callback)
 
@@ -90,6 +94,8 @@ class PipeSource(Source):
         if self.offer(item):
             return
         sender = _Sender(item, current_backend().waiter())
+        if self.postbox is None:
+            self.postbox = current_backend().postbox()  # for the finalizer of the reader
         self._senders.append(sender)
         self._wake()
         try:
@@ -148,7 +154,8 @@ class _Sender:
 class StreamWriter(ObjectSendStream[T_contra], Generic[T_contra]):
     """The writing end of a pipe.
 
-    Leaving ``async with`` closes it: normally the stream then ends, and with an exception the stream fails with that exception.
+    Leaving ``async with`` closes it: normally the stream then ends, and with an exception the stream fails with that
+    exception.
     """
 
     __slots__ = ("_pipe", "_place")
@@ -162,7 +169,8 @@ class StreamWriter(ObjectSendStream[T_contra], Generic[T_contra]):
     async def send(self, item: T_contra) -> None:
         """Send an item; waits while the pipe is full.
 
-        A pipe of capacity 0 is a rendezvous: it waits for a reader. If it is cancelled while it waits, the item is not sent.
+        A pipe of capacity 0 is a rendezvous: it waits for a reader. If it is cancelled while it waits, the item is
+        not sent.
 
         Args:
             item: What the reader gets.
@@ -225,9 +233,12 @@ class StreamWriter(ObjectSendStream[T_contra], Generic[T_contra]):
     def __del__(self) -> None:
         pipe = getattr(self, "_pipe", None)
         if pipe is not None and not pipe.writer_closed and not pipe.closed:
-            message = f"a StreamWriter was never closed{where(self._place)}"
-            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
-            pipe.end(anyio.BrokenResourceError("the writer of this stream was dropped without being closed"))
+            error = anyio.BrokenResourceError("the writer of this stream was dropped without being closed")
+            try:
+                message = f"a StreamWriter was never closed{where(self._place)}"
+                warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+            finally:
+                drop_later(pipe.postbox, partial(pipe.end, error))
 
     @override
     def __repr__(self) -> str:
@@ -260,7 +271,8 @@ class pipe(Pipe[T]):  # noqa: N801  # a function that can be given a type: pipe[
         """Make both ends.
 
         Args:
-            capacity: How many items may have been sent and not yet read; ``send`` waits when there are so many. With 0, each
+            capacity: How many items may have been sent and not yet read; ``send`` waits when there are so many. With
+            0, each
                 ``send`` waits for a reader.
 
         Returns:
@@ -271,6 +283,7 @@ class pipe(Pipe[T]):  # noqa: N801  # a function that can be given a type: pipe[
         """
         if capacity < 0:
             raise ValueError(f"the capacity of a pipe is 0 or more, not {capacity}")
-        place = place_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        place = calling_place()
         source = PipeSource(capacity)
-        return super().__new__(cls, StreamReader[T](source, place), StreamWriter[T](source, place))
+        ends: tuple[Any, ...] = (StreamReader[T](source, place), StreamWriter[T](source, place))
+        return tuple.__new__(cls, ends)  # pyright: ignore[reportUnknownMemberType]

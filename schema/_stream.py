@@ -1,18 +1,16 @@
 """The reading end of a stream, and the ways to make one.
 
 ``StreamReader`` is the face that users see; what stands behind it is in ``_stream_source`` and the modules named after
-each kind. A reader that was given to ``convert``, ``copy`` or ``merge`` has handed its source on: reading it is an error from
-then on, and closing it closes what it became.
+each kind. A reader that was given to ``convert``, ``copy`` or ``merge`` has handed its source on: reading it is an
+error from then on, and closing it closes what it became.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context
-from types import CodeType, FrameType
-from typing import Any, Generic, Literal, NoReturn, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, cast, overload
 
 import anyio
 from anyio.abc import ObjectReceiveStream
@@ -22,10 +20,14 @@ from ._stream_convert import ConvertSource
 from ._stream_copy import Hub
 from ._stream_merge import MergeSource, SourceEnd
 from ._stream_owner import shared
+from ._stream_place import Place, calling_place, drop_later, where
 from ._stream_roots import GeneratorSource, IterSource, root_of
 from ._stream_scope import current_scope
 from ._stream_source import END, PENDING, Mark, Source
 from .errors import StreamError
+
+if TYPE_CHECKING:
+    from ._concat import ConcatRegistry
 
 __all__ = ("StreamReader", "merge")
 
@@ -35,9 +37,6 @@ U = TypeVar("U")
 LabelT = TypeVar("LabelT")
 
 NoValue = Literal[Mark.NO_VALUE]
-Place = tuple[CodeType, int]
-
-_OURS = __name__.partition(".")[0] + "."
 
 
 class _Closable(Protocol):
@@ -50,10 +49,10 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
     A stream ends in one of three ways: it comes to its end, it fails (an error is terminal, nothing follows it), or its
     reader closes it. Leaving ``async with`` closes it; ending counts as closed.
 
-    A reader made of an async generator runs it in the task that reads: no task is started and an item costs no turn of the event
-    loop. So a task that is cancelled while it waits for an item takes the generator down with it, as in any ``async for``, and
-    later reads raise ``BrokenResourceError``. Where reads are to be cancelled (a time-out around each), read a
-    ``copy(1)``: it runs the generator in a task of its own.
+    A reader made of an async generator runs it in the task that reads: no task is started, and an item costs no turn
+    of the event loop. So a task that is cancelled while it waits for an item takes the generator down with it, as in
+    any ``async for``, and later reads raise ``BrokenResourceError``. Where reads are to be cancelled (a time-out
+    around each), read a ``copy(1)``: it runs the generator in a task of its own.
 
     Example:
         >>> async with StreamReader.from_iterable(["a", "b"]).convert(str.upper) as reader:
@@ -65,16 +64,12 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
 
     __slots__ = ("_anext", "_heir", "_place", "_source")
 
-    _source: Source | None
-    _heir: _Closable | None
-    _anext: Callable[[], Awaitable[T_co]]
-
     def __init__(self, source: Source, place: Place | None = None) -> None:
         """Wrap a source; use :meth:`of`, :meth:`from_iterable` or :func:`pipe` instead."""
-        self._source = source
-        self._anext = source.anext
+        self._source: Source | None = source  # None: handed on
+        self._anext: Callable[[], Coroutine[Any, Any, T_co]] = source.anext
         self._place = place
-        self._heir = None
+        self._heir: _Closable | None = None  # what the source was handed on to
         scope = current_scope()
         if scope is not None:
             scope.adopt(source)
@@ -89,14 +84,14 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         Returns:
             A reader.
         """
-        return StreamReader(IterSource(iter(items), array=True), place_of(sys._getframe(1)))  # pyright: ignore[reportPrivateUsage]
+        return StreamReader(IterSource(iter(items), array=True), calling_place())
 
     @classmethod
     def from_iterable(cls, items: AsyncIterable[T] | Iterable[T]) -> StreamReader[T]:
         """Make a stream of a list, an iterator, a generator, an async iterable, an async generator, a receive stream.
 
-        Nothing is read ahead. The stream owns a generator or a receive stream that it is given: closing one closes the other.
-        What the iterable raises is the stream's error.
+        Nothing is read ahead. The stream owns a generator or a receive stream that it is given: closing one closes
+        the other. What the iterable raises is the stream's error.
 
         Args:
             items: What the stream consists of; a reader is returned as it is.
@@ -108,8 +103,8 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
             TypeError: If ``items`` cannot be iterated over.
         """
         if isinstance(items, StreamReader):
-            return cast("StreamReader[T]", items)
-        return StreamReader(root_of(items), place_of(sys._getframe(1)))  # pyright: ignore[reportPrivateUsage]
+            return items
+        return StreamReader(root_of(items), calling_place())
 
     @classmethod
     def _from_generator(
@@ -119,6 +114,7 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         context: Context | None = None,
         translate: Callable[[BaseException], BaseException] | None = None,
         feeds: Sequence[StreamReader[Any]] = (),
+        place: Place | None = None,
     ) -> StreamReader[Any]:
         """Make a stream of an async generator, for the engine.
 
@@ -127,14 +123,18 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
             context: Every step of the generator runs in it.
             translate: Makes the stream's error of an exception that the generator raised.
             feeds: Readers that the generator reads; closed when this stream is closed or ends.
+            place: What a warning says if this reader is dropped.
         """
-        return StreamReader(GeneratorSource(generator, context=context, translate=translate, feeds=feeds))
+        return StreamReader(GeneratorSource(generator, context, translate, feeds), place)
 
     @override
     def __aiter__(self) -> StreamReader[T_co]:
         return self
 
-    def __anext__(self) -> Awaitable[T_co]:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    @override
+    def __anext__(  # pyright: ignore[reportIncompatibleMethodOverride]  # what `async def` gives, in other words
+        self,
+    ) -> Coroutine[Any, Any, T_co]:
         return self._anext()
 
     @override
@@ -147,7 +147,7 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         Raises:
             anyio.EndOfStream: At the end of the stream, each time it is asked.
             anyio.ClosedResourceError: If this reader was closed, also while this call waits.
-            anyio.BrokenResourceError: If the stream was lost: a task was cancelled in the middle of a step of its generator.
+            anyio.BrokenResourceError: If the stream was lost, since a task was cancelled in the middle of a step.
             Exception: The stream's error, each time it is asked.
         """
         try:
@@ -179,31 +179,48 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         elif self._source is not None:
             await self._source.aclose()
 
+    @overload
     def convert(
         self,
-        function: Callable[[T_co], Awaitable[U | NoValue]] | Callable[[T_co], U | NoValue],
+        function: Callable[[T_co], Coroutine[Any, Any, U | NoValue]],
         *,
         on_end: Callable[[], Any] | None = None,
         on_error: Callable[[Exception], Any] | None = None,
-    ) -> StreamReader[U]:
+    ) -> StreamReader[U]: ...
+
+    @overload
+    def convert(
+        self,
+        function: Callable[[T_co], U | NoValue],
+        *,
+        on_end: Callable[[], Any] | None = None,
+        on_error: Callable[[Exception], Any] | None = None,
+    ) -> StreamReader[U]: ...
+
+    def convert(
+        self,
+        function: Callable[[T_co], Any],
+        *,
+        on_end: Callable[[], Any] | None = None,
+        on_error: Callable[[Exception], Any] | None = None,
+    ) -> StreamReader[Any]:
         """Pass each item through a function.
 
-        All three functions may be plain or ``async``, may return :data:`NO_VALUE` for "no item", and end the stream with
-        what they raise.
+        All three functions may be plain or ``async``, may return :data:`NO_VALUE` for "no item", and end the stream
+        with what they raise.
 
         Args:
             function: Makes an item of an item.
             on_end: Called when the stream has come to its end; what it returns is the last item.
-            on_error: Called with the error of the stream (not with what ``function`` raised). What it returns is the last item,
-                and the error is forgotten; to keep or translate the error, raise.
+            on_error: Called with the error of the stream (not with what ``function`` or ``on_end`` raised). What it
+                returns is the last item, and the error is forgotten; to keep or to translate the error, raise.
 
         Returns:
             The converted stream. This reader has been handed on and cannot be read any more.
         """
-        place = place_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         source = ConvertSource(self._hand_on("convert"), function, on_end, on_error)
         self._heir = source
-        return StreamReader(source, place)
+        return StreamReader(source, calling_place())
 
     def copy(self, n: int, max_lag: int | None = None) -> tuple[StreamReader[T_co], ...]:
         """Make several streams of one: each copy sees all items, in the same order, and the same ending.
@@ -222,16 +239,17 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         """
         if n < 1 or (max_lag is not None and max_lag < 1):
             raise ValueError(f"copy({n}, max_lag={max_lag}): both must be at least 1")
-        place = place_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        place = calling_place()
         hub = Hub(shared(self._hand_on("copy")), n, max_lag)
         self._heir = hub
         return tuple([StreamReader[T_co](source, place) for source in hub.open])
 
-    async def concat(self, registry: Any = None) -> Any:
+    async def concat(self, registry: ConcatRegistry | None = None, *, of: object = None) -> Any:
         """Read the stream to its end and make one value of its chunks.
 
         Args:
             registry: How chunks become a value; by default the process-wide registry.
+            of: The declared type of the value, where the chunks alone do not tell, as for an empty stream.
 
         Returns:
             The value.
@@ -240,12 +258,11 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
             ConcatError: If the chunks do not make one value.
             EmptyStreamError: If there was none, and their type has no neutral element.
         """
-        from . import _concat  # type: ignore[attr-defined, unused-ignore]  # pyright: ignore
+        from ._concat import concat
 
         async with self:
             chunks = [chunk async for chunk in self]
-        join: Callable[..., Any] = _concat.concat  # pyright: ignore
-        return join(chunks) if registry is None else join(chunks, registry)
+        return concat(chunks, registry, of=of)
 
     def _hand_on(self, use: str) -> Source:
         source = self._source
@@ -262,10 +279,20 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
     def _refuse(self) -> NoReturn:
         raise StreamError("this reader was given to convert(), copy() or merge(): read what that returned")
 
-    def __del__(self) -> None:
-        source = getattr(self, "_source", None)
+    def _drop(self) -> None:
+        """Give the stream up in a finalizer."""
+        source, self._source = self._source, None
         if source is not None and not source.done:
-            _warn_dropped(self, source, self._place)
+            drop_later(source.find_postbox(), source.drop)
+
+    def __del__(self) -> None:
+        source: Source | None = getattr(self, "_source", None)
+        if source is not None and not source.done:
+            message = f"a StreamReader was neither read to its end nor closed{where(self._place)}"
+            try:
+                warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+            finally:
+                self._drop()
 
     @override
     def __repr__(self) -> str:
@@ -281,7 +308,7 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
         return f"<StreamReader {state}{where(self._place)}>"
 
 
-def _handed_on(use: str) -> Callable[[], Awaitable[Any]]:
+def _handed_on(use: str) -> Callable[[], Coroutine[Any, Any, Any]]:
     async def refuse() -> NoReturn:
         raise StreamError(f"this reader was given to {use}(): read what that returned")
 
@@ -296,18 +323,18 @@ def merge(
 
 @overload
 def merge(
-    readers: Iterable[StreamReader[T]], *, labels: Literal[True]
+    readers: Sequence[StreamReader[T]], *, labels: Literal[True]
 ) -> StreamReader[tuple[int, T] | SourceEnd[int]]: ...
 
 
 @overload
 def merge(
-    readers: Iterable[StreamReader[T]] | Mapping[Any, StreamReader[T]], *, labels: Literal[False] = False
+    readers: Sequence[StreamReader[T]] | Mapping[Any, StreamReader[T]], *, labels: Literal[False] = False
 ) -> StreamReader[T]: ...
 
 
 def merge(
-    readers: Iterable[StreamReader[Any]] | Mapping[Any, StreamReader[Any]], *, labels: bool = False
+    readers: Sequence[StreamReader[Any]] | Mapping[Any, StreamReader[Any]], *, labels: bool = False
 ) -> StreamReader[Any]:
     """Read several streams as one: items come as they arrive, those of one stream in their order.
 
@@ -315,8 +342,8 @@ def merge(
 
     Args:
         readers: The streams; they are handed on and cannot be read any more. Without any, the merged stream is empty.
-        labels: Say where each item is from: items are ``(label, item)``, and ``SourceEnd(label)`` when a stream has ended.
-            The labels are the keys of a mapping, the positions in a list.
+        labels: Say where each item is from: items are ``(label, item)``, and ``SourceEnd(label)`` when a stream has
+            ended. The labels are the keys of a mapping, the positions in a list.
 
     Returns:
         The merged stream.
@@ -324,41 +351,10 @@ def merge(
     Raises:
         StreamError: If a reader is given twice, or has been handed on before.
     """
-    if isinstance(readers, Mapping):
-        named = cast("Mapping[Any, StreamReader[Any]]", readers)
-        keys, given = list(named), list(named.values())
-    else:
-        given = list(readers)
-        keys = list(range(len(given)))
-    place = place_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-    sources = [shared(reader._hand_on("merge")) for reader in given]  # pyright: ignore[reportPrivateUsage]
+    given: list[Any] = list(readers.values() if isinstance(readers, Mapping) else readers)
+    keys: list[Any] = list(readers if isinstance(readers, Mapping) else range(len(given)))
+    sources = [shared(reader._hand_on("merge")) for reader in given]
     source = MergeSource(sources, keys if labels else None)
     for reader in given:
-        reader._heir = source  # pyright: ignore[reportPrivateUsage]
-    return StreamReader(source, place)
-
-
-def place_of(frame: FrameType | None) -> Place | None:
-    """Note where we are called from, in code that is not ours; the line is worked out when somebody asks."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
-        frame = frame.f_back
-    return None if frame is None else (frame.f_code, frame.f_lasti)
-
-
-def where(place: Place | None) -> str:
-    if place is None:
-        return ""
-    code, instruction = place
-    positions = list(code.co_positions())
-    line = positions[instruction // 2][0] if instruction // 2 < len(positions) else code.co_firstlineno
-    return f", made at {code.co_filename}:{line}"
-
-
-def _warn_dropped(reader: object, source: Source, place: Place | None) -> None:
-    warnings.warn(
-        f"a StreamReader was neither read to its end nor closed{where(place)}",
-        ResourceWarning,
-        stacklevel=2,
-        source=reader,
-    )
-    source.drop()
+        reader._heir = source
+    return StreamReader(source, calling_place())

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import CancelledError, Future, Task
+from asyncio import CancelledError, Future, Task, current_task
+from asyncio.tasks import (  # documented in "Extending asyncio"
+    _enter_task,  # pyright: ignore[reportPrivateUsage]
+    _leave_task,  # pyright: ignore[reportPrivateUsage]
+)
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context
-from typing import Any
+from typing import Any, cast
 
 from ._stream_backend import Drive, Interrupted
 
@@ -32,15 +36,16 @@ class AsyncioWaiter:
 
 
 class AsyncioDrive(Drive):
-    """Breaks off by cancelling the task, and takes the cancellation back where it arrives, as ``asyncio.timeout`` does."""
+    """Breaks off by cancelling the task, and takes the cancellation back where it arrives, like ``asyncio.timeout``."""
 
-    __slots__ = ("_cancelling",)
+    __slots__ = ("_cancelling", "_taken_back")
 
     def __init__(self, awaitable: Any, yielded: Any, context: Context | None) -> None:
-        task = asyncio.current_task()
+        task = current_task()
         assert task is not None
         super().__init__(awaitable, yielded, context, task)
         self._cancelling = task.cancelling()
+        self._taken_back = False
 
     def interrupt(self) -> None:
         """Cancel the wait."""
@@ -49,33 +54,72 @@ class AsyncioDrive(Drive):
             self.task.cancel()
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        failure: Exception | None = None
+        try:
+            item = yield from self._run()
+        except BaseException as error:
+            if not self.interrupted:
+                raise
+            failure = error if isinstance(error, Exception) else None
+        else:
+            if not self.interrupted:
+                return item
+        self._take_back()
+        if self.task.cancelling() > self._cancelling:
+            raise CancelledError  # a cancellation from elsewhere came at the same time
+        raise Interrupted(failure)
+
+    def _run(self) -> Generator[Any, Any, Any]:
         yielded, awaitable = self._yielded, self.awaitable
-        send, throw = awaitable.send, awaitable.throw
-        requested = False
         try:
             while True:
                 try:
                     sent = yield yielded
                 except BaseException as error:  # noqa: BLE001  # it goes on into the awaitable
-                    if self.interrupted and not requested and isinstance(error, CancelledError):
-                        requested = True
-                        self.task.uncancel()
-                    yielded = self._step(throw, error)
+                    if self.interrupted and isinstance(error, CancelledError):
+                        self._take_back()
+                    yielded = self._step(awaitable.throw, error)
                 else:
-                    yielded = self._step(send, sent)
+                    yielded = self._step(awaitable.send, sent)
         except StopIteration as stop:
-            if not self.interrupted:
-                return stop.value
-            failure = None
-        except BaseException as error:
-            if not self.interrupted:
-                raise
-            failure = error if isinstance(error, Exception) else None
-        if not requested:
+            return stop.value
+
+    def _take_back(self) -> None:
+        if not self._taken_back:
+            self._taken_back = True
             self.task.uncancel()
-        if self.task.cancelling() > self._cancelling:
-            raise CancelledError  # a cancellation from elsewhere came at the same time
-        raise Interrupted(failure)
+
+
+class AsyncioIdentity:
+    """Makes steps in the name of a task that sleeps.
+
+    To have a task do one step costs two turns of the event loop, there and back, 10 µs or more; most steps do not wait
+    and take a tenth of one. So whoever wants the item takes the step, and ``current_task()`` says meanwhile that it
+    is the sleeping task: what the step enters (a cancel scope, a time-out, a task group) belongs to that one, and is
+    cancelled there. If the step has to wait after all, the sleeping task is woken to do the waiting. The functions
+    are those that the documentation of asyncio ("Extending") gives to those who write tasks of their own.
+    """
+
+    __slots__ = ("_context", "_loop", "_task")
+
+    def __init__(self, task: Task[Any], context: Context) -> None:
+        self._task = task
+        self._loop = task.get_loop()
+        self._context = context
+
+    def step(self, awaitable: Any) -> Any:
+        """Take the first step of an awaitable."""
+        loop, task = self._loop, self._task
+        caller = current_task(loop)
+        if caller is not None:
+            _leave_task(loop, caller)
+        _enter_task(loop, task)
+        try:
+            return self._context.run(awaitable.send, None)
+        finally:
+            _leave_task(loop, task)
+            if caller is not None:
+                _enter_task(loop, caller)
 
 
 class AsyncioGroup:
@@ -125,27 +169,43 @@ class AsyncioBackend:
 
     def current_task(self) -> object:
         """Give the current task."""
-        return asyncio.current_task()
+        return current_task()
 
     def innermost_scope(self) -> object:
         """Give the innermost cancel scope of the current task; anyio has no public way to ask."""
         try:
-            from anyio._backends._asyncio import _task_states  # pyright: ignore[reportPrivateUsage]
+            from anyio._backends import _asyncio
 
-            state = _task_states.get(asyncio.current_task())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+            states = cast("Any", _asyncio._task_states)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+            state = states.get(current_task())
             return None if state is None else state.cancel_scope
         except (ImportError, AttributeError):
             return None
 
-    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
         """Start a task that belongs to nobody."""
 
         async def run() -> None:
             await function()
 
-        task = asyncio.get_running_loop().create_task(run())
+        def on_done(task: Task[None]) -> None:
+            _ambient.discard(task)
+            if task.cancelled():  # before it had begun
+                on_lost()
+
+        task = asyncio.get_running_loop().create_task(run(), context=context)
         _ambient.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(_ambient.discard)
+        task.add_done_callback(on_done)
+
+    def postbox(self) -> Callable[[Callable[[], None]], object]:
+        """Give a function that has another one called by the running loop."""
+        return asyncio.get_running_loop().call_soon_threadsafe
+
+    def identity(self, context: Context) -> AsyncioIdentity:
+        """Let others run code in the name of the current task."""
+        task = current_task()
+        assert task is not None
+        return AsyncioIdentity(task, context)
 
     def group(self) -> AsyncioGroup:
         """Make a group of tasks."""

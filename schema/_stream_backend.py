@@ -1,8 +1,8 @@
 """The few things that streams need from the event loop beneath them, and which of the two loops it is.
 
 anyio offers all of this too, at a price that a stream would pay for every item that it has to wait for: an ``Event``
-of anyio takes several microseconds, a bare future of asyncio half of one. The two implementations are loaded when the first
-stream has to wait, so that importing this package loads neither loop.
+of anyio takes several microseconds, a bare future of asyncio half of one. The two implementations are loaded when the
+first stream has to wait, so that importing this package loads neither loop.
 """
 
 from __future__ import annotations
@@ -70,6 +70,41 @@ class Drive:
         return self._context.run(function, argument)
 
 
+class Rest:
+    """Runs the rest of a half-run awaitable, after a cancellation that came before anybody awaited it, if one did."""
+
+    __slots__ = ("_awaitable", "_error", "_yielded")
+
+    def __init__(self, awaitable: Any, yielded: Any, error: BaseException | None) -> None:
+        self._awaitable = awaitable
+        self._yielded = yielded
+        self._error = error
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        awaitable, yielded, error = self._awaitable, self._yielded, self._error
+        try:
+            # As a task does: cancel what is waited for; if that is over already, cancel who waited.
+            if error is not None and not (hasattr(yielded, "cancel") and yielded.cancel()):
+                yielded = awaitable.throw(error)
+            while True:
+                try:
+                    sent = yield yielded
+                except BaseException as error:  # noqa: BLE001  # it goes on into the awaitable
+                    yielded = awaitable.throw(error)
+                else:
+                    yielded = awaitable.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+
+class Identity(Protocol):
+    """A task in whose name another one can run code."""
+
+    def step(self, awaitable: Any) -> Any:
+        """Take the first step of an awaitable in this task's name; give what it yielded, or raise ``StopIteration``."""
+        ...
+
+
 class Group(Protocol):
     """The tasks of one stream scope."""
 
@@ -105,8 +140,16 @@ class Backend(Protocol):
         """Give the innermost cancel scope of the current task, or None where that cannot be told."""
         ...
 
-    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
-        """Start a task that belongs to nobody; the function never raises."""
+    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
+        """Start a task that belongs to nobody; the function never raises. ``on_lost``: it will never run."""
+        ...
+
+    def postbox(self) -> Callable[[Callable[[], None]], object]:
+        """Give a function that has another one called by the running loop; any thread may use it, at any moment."""
+        ...
+
+    def identity(self, context: Context) -> Identity | None:
+        """Let others run code in the name of the current task, which runs in this context; where that can be done."""
         ...
 
     def group(self) -> Group:

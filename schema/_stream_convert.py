@@ -11,7 +11,7 @@ import anyio
 
 from ._stream_backend import current_backend
 from ._stream_roots import AwaitedSource
-from ._stream_source import END, NO_VALUE, PENDING, Source, as_stream_error
+from ._stream_source import END, NO_VALUE, PENDING, Postbox, Source, as_stream_error
 
 __all__ = ()
 
@@ -72,33 +72,41 @@ class ConvertSource(AwaitedSource):
         while not self.done:
             if self._coroutine is not None:
                 value, self._coroutine = self._coroutine, None
+            elif self._last:
+                break
             else:
-                value = await self._next_value()
+                try:
+                    item = await self._pull()
+                except BaseException as error:  # noqa: BLE001
+                    value = self._on_ending(error)
+                else:
+                    try:
+                        value = self._function(item)
+                    except BaseException as error:  # noqa: BLE001
+                        value = self._fail_with(error)
             if type(value) is CoroutineType:
                 value = await self._finish_call(value)
-            if value is not NO_VALUE and not self.done:
+            if value is not NO_VALUE:
                 return value
+        if not self.done:
+            self.finish()
         await self.settle()
         self.last_word()
         raise StopAsyncIteration
 
-    async def _next_value(self) -> Any:
-        try:
-            item = END if self._last else await self._pull()
-        except StopAsyncIteration:
+    def _on_ending(self, error: BaseException) -> Any:
+        """Give the last item, or ``NO_VALUE``, or raise what is not the stream's but the reader's."""
+        if isinstance(error, StopAsyncIteration):
             return self._call_on_end()
-        except Exception as error:
-            if self.closed:
-                raise
-            return self._call_on_error(error)
-        except BaseException as error:
+        if self.closed:
+            raise error
+        if not isinstance(error, Exception):
             if not self.inner.done:
-                raise  # a cancelled wait of a source that can be read on
+                raise error  # a cancelled wait, of a source that can be read on
             if isinstance(error, current_backend().cancelled):
                 self._copy_ending()
-                raise
-            return self._call_on_error(error)
-        return self._call_on_end() if item is END else self._call(self._function, item)
+                raise error
+        return self._call_on_error(error)
 
     def _call(self, function: Hook, *args: Any) -> Any:
         try:
@@ -159,6 +167,9 @@ class ConvertSource(AwaitedSource):
             self._coroutine.close()
             self._coroutine = None
         await self.inner.aclose()
+
+    def find_postbox(self) -> Postbox | None:
+        return self.postbox or self.inner.find_postbox()
 
     def drop(self) -> None:
         if iscoroutine(self._coroutine):

@@ -1,9 +1,9 @@
 """``copy``: one source read by several consumers, each at its own pace.
 
 The copies share a chain of cells. Each has a cursor, the cell that it reads next; all start at one empty cell. Whoever
-comes to the empty cell first has it filled by one poll of the source, which hangs a new empty cell behind it; the others find the
-item there. Cells point forwards only, so what every open copy has passed is forgotten: memory is the distance between
-the slowest and the fastest. (The idea is that of ``asyncstdlib.tee``.)
+comes to the empty cell first has it filled by one poll of the source, which hangs a new empty cell behind it; the
+others find the item there. Cells point forwards only, so what every open copy has passed is forgotten: memory is the
+distance between the slowest and the fastest. (The idea is that of ``asyncstdlib.tee``.)
 
 Invariants:
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._stream_source import EMPTY, END, PENDING, Signal, Source
+from ._stream_source import EMPTY, END, PENDING, Postbox, Signal, Source
 
 __all__ = ()
 
@@ -150,6 +150,10 @@ class CopySource(Source):
             if not self.done:
                 self.finish()
                 await self._hub.leave(self)
+
+    def find_postbox(self) -> Postbox | None:
+        own = (copy.postbox for copy in self._hub.open)
+        return self._hub.source.find_postbox() or next((postbox for postbox in own if postbox is not None), None)
 
     def drop(self) -> None:
         if not self.done:

@@ -1,9 +1,9 @@
 """``merge``: several sources read as one, an item as soon as any of them has one.
 
-Sources that may have an item stand in a queue, and only those are polled; one that answers ``PENDING`` is watched and comes
-back when it was called. So an item costs the same with two sources and with a thousand. A source that gave an item goes to the
-end of the queue, which makes the merge fair, and nothing is read ahead. Sources that are just lists stand in line one behind the
-other, as if they were one.
+Sources that may have an item stand in a queue, and only those are polled; one that answers ``PENDING`` is watched and
+comes back when it was called. So an item costs the same with two sources and with a thousand. A source that gave an
+item goes to the end of the queue, which makes the merge fair, and nothing is read ahead. Sources that are just lists
+stand in line one behind the other, as if they were one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from ._stream_source import END, PENDING, Signal, Source
+from ._stream_source import END, PENDING, Postbox, Signal, Source
 
 __all__ = ("SourceEnd",)
 
@@ -42,7 +43,7 @@ class MergeSource(Source):
         self._left = len(sources)  # how many have not ended
         self._ready = Signal()
         arrays = [index for index, source in enumerate(sources) if source.array]
-        self._line = dict(zip(arrays, arrays[1:], strict=False))  # who comes after this list
+        self._line = dict(pairwise(arrays))  # who comes after this list
         self._queue = deque(index for index in range(len(sources)) if index not in self._line.values())
 
     def poll(self) -> Any:
@@ -104,6 +105,10 @@ class MergeSource(Source):
                 failures.append(failure)
         if failures and self.error is None:
             raise failures[0]
+
+    def find_postbox(self) -> Postbox | None:
+        found = (source.find_postbox() for source in self._sources)
+        return self.postbox or next((postbox for postbox in found if postbox is not None), None)
 
     def drop(self) -> None:
         for source in self._sources:

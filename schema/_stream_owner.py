@@ -1,10 +1,11 @@
 """One task for all steps of a source that several consumers share.
 
 A step of an async generator runs in the task that asks for it. With one consumer that is the right task; with several,
-the generator would find itself in another task at each step, and a cancel scope, a task group or an ``asyncio.timeout`` that it
-holds open across a ``yield`` would break. Nor may a consumer that is cancelled while it waits take the generator down.
-So a shared source has an *owner*: a task, started with the first item that is asked for, that makes every step
-and closes the source. Consumers ask it (``poll`` starts a step) and are woken when the item is there.
+the generator would find itself in another task at each step, and a cancel scope, a task group or an
+``asyncio.timeout`` that it holds open across a ``yield`` would break. Nor may a consumer that is cancelled while it
+waits take the generator down. So a shared source has an *owner*: a task, started with the first item that is asked
+for, that makes every step and closes the source. Consumers ask it (``poll`` starts a step) and are woken when the
+item is there.
 
 Invariants:
 
@@ -16,14 +17,15 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any
 
 import anyio
 
-from ._stream_backend import Waiter, current_backend
-from ._stream_scope import start_owner
-from ._stream_source import EMPTY, END, PENDING, Signal, Source
+from ._stream_backend import Backend, Identity, Rest, Waiter, current_backend
+from ._stream_scope import current_scope
+from ._stream_source import EMPTY, END, PENDING, Postbox, Signal, Source
 
 __all__ = ()
 
@@ -32,29 +34,25 @@ class OwnedSource(Source):
     """Makes of a source that must be awaited one that can be polled, by means of an owner task."""
 
     __slots__ = (
-        "_busy",
-        "_closing",
-        "_ended",
-        "_failure",
-        "_inner",
-        "_parked",
-        "_ready",
-        "_slot",
-        "_started",
-        "_watched",
-    )
+        "_busy", "_closing", "_context", "_ended", "_failure", "_identity", "_inner", "_parked", "_ready", "_rest",
+        "_scope", "_slot", "_started",
+    )  # fmt: skip
 
     def __init__(self, inner: Source) -> None:
         super().__init__()
         self._inner = inner
-        self._slot: Any = EMPTY  # an item (or END) that was pulled and not taken; written by the owner
+        self._slot: Any = EMPTY  # an item, or END, that was pulled and not yet taken
         self._busy = False  # a step is under way or asked for
-        self._started = False  # the owner runs
-        self._closing = False
-        self._parked: Waiter | None = None
+        self._rest: tuple[Any, Any] | None = None  # a step that a consumer began, for the owner to finish
+        self._started = False  # there is an owner
+        self._closing = False  # the owner is to end
+        self._context = copy_context()  # in which all steps run
+        self._scope = current_scope()  # which awaits the owner
+        self._identity: Identity | None = None  # lets consumers make steps in the owner's name
+        self._parked: Waiter | None = None  # how to wake the owner, while it sleeps
         self._ready = Signal()
         self._ended = Signal()
-        self._failure: Exception | None = None  # raised while the owner closed the source
+        self._failure: Exception | None = None  # raised while the owner closed the source; for who closes the stream
 
     def poll(self) -> Any:
         if self.done:
@@ -65,19 +63,23 @@ class OwnedSource(Source):
                 return PENDING
             item = self._inner.poll()
             if item is PENDING:
-                if self._inner.must_await:
-                    self._ask()
-                return PENDING
+                if not self._inner.must_await:
+                    return PENDING
+                item = self._begin_step()
+                if item is PENDING:
+                    return PENDING
         else:
             self._slot = EMPTY
-        if item is END:
-            if self._inner.error is not None:
-                self.fail(self._inner.error)
-                self.traceback = self._inner.traceback
-            else:
-                self.finish()
-            return self.last_word()
-        return item
+        return self._end() if item is END else item
+
+    def _end(self) -> Any:
+        error = self._inner.error
+        if error is None:
+            self.finish()
+        else:
+            self.fail(error)
+            self.traceback = self._inner.traceback
+        return self.last_word()
 
     def watch(self, callback: Callable[[], None]) -> None:
         if self._busy or self.done or self._slot is not EMPTY or self._inner.must_await:
@@ -90,54 +92,36 @@ class OwnedSource(Source):
         if not self._inner.must_await:
             self._inner.unwatch(callback)
 
-    def _ask(self) -> None:
+    # What consumers do.
+
+    def _begin_step(self) -> Any:
+        """Make a step in the owner's name, where that can be done; otherwise, and if it has to wait, wake the owner."""
         self._busy = True
+        if self._identity is None or self._parked is None:
+            self._wake_owner()
+            return PENDING
+        step = self._inner.anext()
+        try:
+            yielded = self._identity.step(step)
+        except StopIteration as stop:
+            self._busy = False
+            return stop.value
+        except BaseException as error:  # noqa: BLE001  # _end raises it
+            self._busy = False
+            self._note_ending(error)
+            return END
+        self._rest = (step, yielded)
+        self._wake_owner()
+        return PENDING
+
+    def _wake_owner(self) -> None:
         if not self._started:
             self._started = True
-            start_owner(self._own)
+            if self._scope is not None:
+                self._scope.await_owner(self)
+            current_backend().spawn(self._own, self._context, self._on_gone)
         elif self._parked is not None:
             self._parked.wake()
-
-    async def _own(self) -> None:
-        backend = current_backend()
-        try:
-            while not (self._closing or self._inner.done):
-                if self._busy:
-                    await self._step(backend.cancelled)
-                    continue
-                self._parked = backend.waiter()
-                try:
-                    await self._parked.wait()
-                except backend.cancelled as error:
-                    self._hand_in(error)
-                finally:
-                    self._parked = None
-        finally:
-            try:
-                await self._inner.aclose()
-            except Exception as error:  # noqa: BLE001  # for who closes the stream
-                self._failure = error
-            self._started = False
-            self._ended.fire()
-
-    def _hand_in(self, error: BaseException) -> None:
-        if self._inner.cancel_next(error):
-            self._busy = True
-        else:
-            self._closing = True
-
-    async def _step(self, cancelled: type[BaseException]) -> None:
-        try:
-            self._slot = await self._inner.anext()
-        except StopAsyncIteration:
-            self._slot = END
-        except BaseException as error:  # noqa: BLE001  # for those who poll
-            if not self._inner.done:
-                lost = isinstance(error, cancelled)
-                self._inner.fail(anyio.BrokenResourceError("the stream was cancelled") if lost else error)
-            self._slot = END
-        self._busy = False
-        self._ready.fire()
 
     async def aclose(self) -> None:
         if not self.closed:
@@ -158,12 +142,90 @@ class OwnedSource(Source):
         if failure is not None:
             raise failure
 
+    def find_postbox(self) -> Postbox | None:
+        return self.postbox or self._inner.find_postbox()
+
     def drop(self) -> None:
         self._closing = True
-        if self._parked is not None:
-            self._parked.wake()
+        if not self._started:
+            self._inner.drop()
         else:
-            self._inner.interrupt()
+            if self._busy:
+                self._inner.interrupt()
+            if self._parked is not None:
+                self._parked.wake()
+
+    # What the owner does.
+
+    async def _own(self) -> None:
+        backend = current_backend()
+        self._identity = backend.identity(self._context)
+        self.postbox = backend.postbox()
+        try:
+            while not (self._closing or self._inner.done):
+                cancellation = None if self._busy else await self._sleep(backend)
+                if self._rest is not None:
+                    (step, yielded), self._rest = self._rest, None
+                    await self._finish_step(Rest(step, yielded, cancellation))
+                elif cancellation is not None:
+                    await self._pass_on(cancellation)
+                elif self._busy:
+                    await self._finish_step(self._inner.anext())
+        finally:
+            self._identity = None
+            await self._close_inner()
+
+    async def _sleep(self, backend: Backend) -> BaseException | None:
+        """Wait for work, and give the cancellation that came instead."""
+        self._parked = backend.waiter()
+        try:
+            await self._parked.wait()
+        except backend.cancelled as cancellation:
+            return cancellation
+        finally:
+            self._parked = None
+        return None
+
+    async def _finish_step(self, step: Awaitable[Any]) -> None:
+        try:
+            self._slot = await step
+        except BaseException as error:  # noqa: BLE001  # _end raises it
+            self._note_ending(error)
+            self._slot = END
+        self._busy = False
+        self._ready.fire()
+
+    async def _pass_on(self, cancellation: BaseException) -> None:
+        """Raise a cancellation of the owner in the source: it comes from a scope held there, or from outside."""
+        if self._inner.cancel_next(cancellation):
+            self._busy = True
+            await self._finish_step(self._inner.anext())
+        else:
+            self._closing = True
+
+    def _note_ending(self, error: BaseException) -> None:
+        if not isinstance(error, StopAsyncIteration) and not self._inner.done:
+            lost = isinstance(error, current_backend().cancelled)
+            self._inner.fail(anyio.BrokenResourceError("the stream was cancelled") if lost else error)
+
+    async def _close_inner(self) -> None:
+        try:
+            if self._rest is not None:
+                self._rest[0].close()
+                self._rest = None
+            await self._inner.aclose()
+        except Exception as error:  # noqa: BLE001
+            self._failure = error
+        self._on_gone()
+
+    def _on_gone(self) -> None:
+        if not (self._inner.done or self._closing):
+            self._inner.fail(anyio.BrokenResourceError("the stream was cancelled"))
+        self._started = False
+        if self._scope is not None:
+            self._scope.forget_owner(self)
+        self._ended.fire()
+        self._ready.fire()
 
 
 def shared(source: Source) -> Source:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextvars import Context
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Any, NoReturn, Protocol, cast
 
 import anyio
 
@@ -62,7 +63,7 @@ class IterSource(Source):
             iterator = self._release()
             self.finish()
             if isinstance(iterator, Generator):
-                cast("Generator[Any, Any, Any]", iterator).close()
+                iterator.close()
 
     def _release(self) -> Iterator[Any]:
         iterator, self._iterator = self._iterator, iter(())
@@ -140,6 +141,11 @@ class AwaitedSource(Source):
             await closing.wait()
 
 
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+    def _drop(self) -> None: ...
+
+
 class _AsyncGenerator(Protocol):
     """What is needed of an async generator."""
 
@@ -158,94 +164,110 @@ class GeneratorSource(AwaitedSource):
         feeds: Sources that only this generator reads: they are closed with it.
     """
 
-    __slots__ = ("_cancel", "_context", "_feeds", "_generator", "_holds_scope", "_started", "_translate")
+    __slots__ = ("_cancel", "_context", "_feeds", "_generator", "_holds_scope", "_next", "_translate")
 
     def __init__(
         self,
         generator: _AsyncGenerator,
-        *,
         context: Context | None = None,
         translate: Callable[[BaseException], BaseException] | None = None,
-        feeds: Sequence[Any] = (),
+        feeds: Sequence[_Closable] = (),
     ) -> None:
         super().__init__()
         self._generator = generator
         self._context = context
         self._translate = translate
         self._feeds = feeds
-        self._started = False
-        self._holds_scope = False
+        self._next: Callable[[], Any] | None = (
+            None  # None: not started, or over, or something is special about the next step
+        )
+        self._holds_scope: bool | None = None  # None: not started
         self._cancel: BaseException | None = None
 
     def cancel_next(self, error: BaseException) -> bool:
         self._cancel = error
+        self._next = None
         return True
 
     async def anext(self) -> Any:
-        if self.done:
-            if self.last_word() is END:
-                raise StopAsyncIteration
-        if self._drive is not None:
-            raise anyio.BusyResourceError("reading from")
-        try:
-            if not self._started:
-                return await self._first()
-            cancel, self._cancel = self._cancel, None
-            step = self._generator.__anext__() if cancel is None else self._generator.athrow(cancel)
-            return await self._take(step)
-        except StopAsyncIteration:
-            ending: BaseException | None = None
-        except anyio.ClosedResourceError as error:
-            if self.closed:
-                raise
-            ending = error
-        except BaseException as error:  # noqa: BLE001
-            ending = error
-        await self._end(ending)
-        raise StopAsyncIteration
-
-    async def _first(self) -> Any:
-        # A generator that entered a cancel scope before its first item holds it while others run: see _release.
-        self._started = True
-        before = current_backend().innermost_scope()
-        try:
-            return await self._take(self._generator.__anext__())
-        finally:
-            self._holds_scope = current_backend().innermost_scope() is not before
-
-    async def _take(self, step: Coroutine[Any, Any, Any]) -> Any:
+        if self._next is None:
+            return await self._special_step()
+        step = self._next()
         context = self._context
         try:
             yielded = step.send(None) if context is None else context.run(step.send, None)
         except StopIteration as stop:
             return stop.value
-        return await self._resume(step, yielded, context)
-
-    async def _end(self, error: BaseException | None) -> None:
-        if self.closed:
-            if error is None:
-                raise anyio.ClosedResourceError
-            raise error
-        if error is None:
-            self.finish()
-        elif isinstance(error, current_backend().cancelled):
-            self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
+        except BaseException as error:  # noqa: BLE001
+            ending = error
         else:
-            translated = error if self._translate is None else self._translate(error)
-            self.fail(as_stream_error(translated, "the generator of a stream"))
-        for feed in self._feeds:
-            await feed.aclose()
-        if error is not None:
-            if isinstance(error, current_backend().cancelled):
-                raise error
+            return await self._finish_step(step, yielded)
+        return await self._end(ending)
+
+    async def _finish_step(self, step: Any, yielded: Any) -> Any:
+        self._next = None
+        try:
+            item = await self._resume(step, yielded, self._context)
+        except BaseException as error:  # noqa: BLE001
+            ending = error
+        else:
+            self._next = self._generator.__anext__
+            return item
+        return await self._end(ending)
+
+    async def _special_step(self) -> Any:
+        if self.done:
             self.last_word()
+            raise StopAsyncIteration
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
+        if self._holds_scope is None:
+            # A generator that enters a cancel scope before its first item holds it while others run: see
+            # _close_generator.
+            before = current_backend().innermost_scope()
+            self._holds_scope = False
+            self._next = self._generator.__anext__
+            item = await self.anext()
+            self._holds_scope = current_backend().innermost_scope() is not before
+            return item
+        cancel, self._cancel = self._cancel, None
+        self._next = self._generator.__anext__ if cancel is None else partial(self._generator.athrow, cancel)
+        try:
+            return await self.anext()
+        finally:
+            if self._next is not None:
+                self._next = self._generator.__anext__
+
+    def drop(self) -> None:
+        for feed in self._feeds:  # the generator itself is left to the loop, which closes those that are dropped
+            feed._drop()  # pyright: ignore[reportPrivateUsage]
+
+    async def _end(self, error: BaseException) -> NoReturn:
+        """Note how the generator ended, close what it read from, and tell the reader."""
+        self._next = None
+        cancelled = False
+        if not self.closed:
+            if isinstance(error, StopAsyncIteration):
+                self.finish()
+            elif isinstance(error, current_backend().cancelled):
+                cancelled = True
+                self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
+            else:
+                translated = error if self._translate is None else self._translate(error)
+                self.fail(as_stream_error(translated, "the generator of a stream"))
+            for feed in self._feeds:
+                await feed.aclose()
+        elif isinstance(error, StopAsyncIteration):
+            raise anyio.ClosedResourceError
+        if cancelled or self.closed:
+            raise error
+        self.last_word()
+        raise StopAsyncIteration
 
     async def _release(self) -> None:
+        self._next = None
         try:
-            if self._started:
-                await self._close_generator()
-            else:
-                await self._generator.aclose()
+            await self._close_generator()
         finally:
             for feed in self._feeds:
                 await feed.aclose()
@@ -256,11 +278,11 @@ class GeneratorSource(AwaitedSource):
         step = self._generator.aclose()
         if self._context is not None:
             step = _in_context(step, self._context)
-        if self._holds_scope:
-            await step
-        else:
+        if self._holds_scope is False:
             with anyio.CancelScope(shield=True):
                 await step
+        else:
+            await step
 
 
 async def _in_context(step: Coroutine[Any, Any, Any], context: Context) -> None:
@@ -282,8 +304,8 @@ class ForeignSource(AwaitedSource):
 
     async def anext(self) -> Any:
         if self.done:
-            if self.last_word() is END:
-                raise StopAsyncIteration
+            self.last_word()
+            raise StopAsyncIteration
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
         step = self._step()
@@ -329,15 +351,16 @@ def root_of(items: Any) -> Source:
     Raises:
         TypeError: If it is none of these.
     """
+    kind = cast("type[object]", type(items))
     if isinstance(items, Sequence):
-        return IterSource(iter(cast("Sequence[Any]", items)), array=True)
+        return IterSource(iter(cast("Any", items)), array=True)
     if hasattr(items, "asend") and hasattr(items, "athrow"):
         return GeneratorSource(items)
-    if hasattr(type(items), "__aiter__"):
+    if hasattr(kind, "__aiter__"):
         iterator = items.__aiter__()
         if hasattr(iterator, "asend") and hasattr(iterator, "athrow"):
             return GeneratorSource(iterator)
         return ForeignSource(iterator)
-    if hasattr(type(items), "__iter__") or hasattr(type(items), "__getitem__"):
+    if hasattr(kind, "__iter__") or hasattr(kind, "__getitem__"):
         return IterSource(iter(items))
-    raise TypeError(f"a stream is made of an iterable or an async iterable, not of {type(items).__qualname__}")
+    raise TypeError(f"a stream is made of an iterable or an async iterable, not of {kind.__qualname__}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ._stream_backend import Group, current_backend
 
 if TYPE_CHECKING:
+    from ._stream_owner import OwnedSource
     from ._stream_source import Source
 
 __all__ = ("StreamScope", "stream_scope")
@@ -18,16 +19,16 @@ __all__ = ("StreamScope", "stream_scope")
 class StreamScope:
     """Closes at its exit every stream that was opened in it, and ends every task that was started in it.
 
-    Made by :func:`stream_scope`. A stream that ended, or was closed, is no longer known here; so a scope may stay open for
-    long. Scopes nest; a stream belongs to the innermost one.
+    Made by :func:`stream_scope`. A stream that ended, or was closed, is no longer known here; so a scope may stay
+    open for long. Scopes nest; a stream belongs to the innermost one.
     """
 
-    __slots__ = ("_group", "_has_tasks", "_open", "_outer", "_token")
+    __slots__ = ("_group", "_open", "_outer", "_owners", "_token")
 
     def __init__(self) -> None:
         self._open: dict[Source, None] | None = None  # None: not entered, or left
         self._group: Group | None = None
-        self._has_tasks = False
+        self._owners: dict[OwnedSource, None] = {}
         self._outer: StreamScope | None = None
         self._token: Token[StreamScope | None] | None = None
 
@@ -49,7 +50,14 @@ class StreamScope:
         if self._open is None or self._group is None:
             raise RuntimeError("this stream scope is not open")
         self._group.start(function, *args)
-        self._has_tasks = True
+
+    def await_owner(self, owner: OwnedSource) -> None:
+        """Wait at the exit until the task that owns this source has ended."""
+        self._owners[owner] = None
+
+    def forget_owner(self, owner: OwnedSource) -> None:
+        """Its task has ended."""
+        self._owners.pop(owner, None)
 
     def adopt(self, source: Source) -> None:
         """Close this source at the exit."""
@@ -87,28 +95,24 @@ class StreamScope:
             self._open = None
             group, self._group = self._group, None
             if group is not None:
-                await self._close_group(group, error)
+                await group.close(error)
 
     async def _close_sources(self) -> None:
         errors: list[Exception] = []
-        while self._open:  # what a generator opens while it is closed belongs here as well
-            source = next(reversed(self._open))
-            del self._open[source]
-            source.scope = None
+        while self._open or self._owners:  # what a generator opens while it is closed belongs here as well
             try:
-                await source.aclose()
+                if self._open:
+                    source = next(reversed(self._open))
+                    self.forget(source)
+                    await source.aclose()
+                else:
+                    await next(iter(self._owners)).settle()
             except Exception as failure:  # noqa: BLE001  # the others are closed first
                 errors.append(failure)
         if len(errors) == 1:
             raise errors[0]
         if errors:
             raise ExceptionGroup("streams failed while they were closed", errors)
-
-    async def _close_group(self, group: Group, error: BaseException | None) -> None:
-        if not self._has_tasks:
-            await group.close(error)
-            return
-        await group.close(error)
 
 
 _current: ContextVar[StreamScope | None] = ContextVar("anabranch_stream_scope", default=None)
@@ -120,15 +124,6 @@ def current_scope() -> StreamScope | None:
     while scope is not None and not scope.is_open:
         scope = scope._outer  # pyright: ignore[reportPrivateUsage]
     return scope
-
-
-def start_owner(function: Callable[[], Awaitable[None]]) -> None:
-    """Start a task for a stream: in the current scope, or, outside of any, one that ends with its stream."""
-    scope = current_scope()
-    if scope is not None:
-        scope.start_soon(function)
-    else:
-        current_backend().spawn(function)
 
 
 def stream_scope() -> StreamScope:
@@ -143,6 +138,3 @@ def stream_scope() -> StreamScope:
         ...     ...                                   # left and right are closed here, and so is numbers()
     """
     return StreamScope()
-
-
-__all__ += ("current_scope", "start_owner")

@@ -8,8 +8,8 @@ to ask.
 * ``anext()`` waits, and raises ``StopAsyncIteration`` at the end, so that ``async for`` pays for no translation.
 
 After ``PENDING`` there are two ways to go on, and ``must_await`` says which. Where it is False, something else moves
-the stream (a writer, a sibling, an owner task): ``watch`` a callback and poll again when it was called. Where it is True,
-only an ``anext()`` in some task does, for example because the next item is a step of an async generator.
+the stream (a writer, a sibling, an owner task): ``watch`` a callback and poll again when it was called. Where it is
+True, only an ``anext()`` in some task does, for example because the next item is a step of an async generator.
 
 Invariants of every source:
 
@@ -64,12 +64,16 @@ _ENDINGS = (StopAsyncIteration, StopIteration, anyio.EndOfStream, anyio.WouldBlo
 
 
 def as_stream_error(error: BaseException, culprit: str) -> BaseException:
-    """Replace an error that readers would take for the end of the stream; an end cannot be sent as an error."""
+    """Replace an error that readers would take for the end of the stream: an end cannot be sent as an error."""
     if not isinstance(error, _ENDINGS):
         return error
     replaced = StreamError(f"{culprit} raised {type(error).__name__}, which would read as the end of the stream")
     replaced.__cause__ = error
     return replaced
+
+
+Postbox = Callable[[Callable[[], None]], object]
+"""Has a function called by an event loop; the one safe way in for finalizers, which run in any thread, at any moment."""
 
 
 class Signal:
@@ -108,7 +112,7 @@ class Signal:
 class Source:
     """The base of all sources; see the module for the contract."""
 
-    __slots__ = ("closed", "done", "error", "scope", "traceback")
+    __slots__ = ("closed", "done", "error", "postbox", "scope", "traceback")
 
     plain: bool = True
     """Never answers ``PENDING`` with ``must_await``, and its ``anext()`` may be cancelled without losing an item."""
@@ -121,7 +125,8 @@ class Source:
         self.closed = False
         self.error: BaseException | None = None
         self.traceback: TracebackType | None = None
-        self.scope: StreamScope | None = None
+        self.scope: StreamScope | None = None  # which closes this source at its exit
+        self.postbox: Postbox | None = None  # to the loop in which somebody waited, if somebody did
 
     @property
     def must_await(self) -> bool:
@@ -149,7 +154,11 @@ class Source:
         raise NotImplementedError
 
     def drop(self) -> None:
-        """Give the stream up without being able to wait: its reader was dropped. Called by a finalizer."""
+        """Give the stream up without being able to wait: its reader was dropped."""
+
+    def find_postbox(self) -> Postbox | None:
+        """Give a way to the loop in which somebody may wait for this stream, or None if nobody ever did."""
+        return self.postbox
 
     def interrupt(self) -> None:
         """Break off the step that some task waits for in ``anext``."""
@@ -200,7 +209,10 @@ class Source:
 
 async def wait_ready(source: Source) -> None:
     """Wait until a source that answered ``PENDING`` is worth polling again."""
-    waiter = current_backend().waiter()
+    backend = current_backend()
+    if source.postbox is None:
+        source.postbox = backend.postbox()
+    waiter = backend.waiter()
     source.watch(waiter.wake)
     try:
         await waiter.wait()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from contextvars import Context, copy_context
+from contextvars import Context
 from typing import Any, NoReturn
 
 import trio
 from outcome import capture
-from trio.lowlevel import Abort, current_task, reschedule, spawn_system_task, wait_task_rescheduled
+from trio.lowlevel import Abort, current_task, current_trio_token, reschedule, spawn_system_task, wait_task_rescheduled
 
 from ._stream_backend import Drive, Interrupted
 
@@ -50,8 +50,8 @@ def _raise_exit() -> NoReturn:
 class TrioDrive(Drive):
     """Breaks off in the way in which trio itself cancels: by the abort function that goes with each wait.
 
-    What the awaitable yields when it starts to wait is a message with an abort function. It is replaced by one that may be
-    used by either side, trio or ``interrupt``, and by only one of them.
+    What the awaitable yields when it starts to wait is a message with an abort function. It is replaced by one that
+    may be used by either side, trio or ``interrupt``, and by only one of them.
     """
 
     __slots__ = ("_abort_inner", "_pending")
@@ -89,6 +89,19 @@ class TrioDrive(Drive):
             self._abort_inner = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        failure: Exception | None = None
+        try:
+            item = yield from self._run()
+        except BaseException as error:
+            if not self.interrupted or isinstance(error, trio.Cancelled):
+                raise
+            failure = error if isinstance(error, Exception) else None
+        else:
+            if not self.interrupted:
+                return item
+        raise Interrupted(failure)
+
+    def _run(self) -> Generator[Any, Any, Any]:
         yielded, awaitable = self._yielded, self.awaitable
         try:
             while True:
@@ -99,16 +112,7 @@ class TrioDrive(Drive):
                 else:
                     yielded = self._step(awaitable.send, sent)
         except StopIteration as stop:
-            if not self.interrupted:
-                return stop.value
-            failure = None
-        except trio.Cancelled:
-            raise
-        except BaseException as error:
-            if not self.interrupted:
-                raise
-            failure = error if isinstance(error, Exception) else None
-        raise Interrupted(failure)
+            return stop.value
 
 
 class TrioGroup:
@@ -153,9 +157,20 @@ class TrioBackend:
         """Give the innermost cancel scope of the current task; trio has no public way to ask."""
         return getattr(current_task(), "_cancel_status", None)
 
-    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
         """Start a task that belongs to nobody."""
-        spawn_system_task(function, context=copy_context())
+        try:
+            spawn_system_task(function, context=context)
+        except RuntimeError:  # the run is over; only finalizers are at work
+            on_lost()
+
+    def postbox(self) -> Callable[[Callable[[], None]], object]:
+        """Give a function that has another one called by the running loop."""
+        return current_trio_token().run_sync_soon
+
+    def identity(self, context: Context) -> None:
+        """Trio has no public way to run code in another task's name."""
+        del context
 
     def group(self) -> TrioGroup:
         """Make a group of tasks."""
