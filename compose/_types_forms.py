@@ -248,6 +248,12 @@ def is_wrapped(form: Form) -> bool:
     return origin in _WRAPPERS
 
 
+def is_unpacked(form: Form) -> bool:
+    """Whether this is ``Unpack[...]``, of typing or of typing_extensions."""
+    origin: Any = get_origin(form)
+    return origin is typing.Unpack or origin is te.Unpack
+
+
 def is_alias(form: Form) -> bool:
     """Whether this is a ``type`` alias (PEP 695), bare or with arguments; only those can contain themselves."""
     origin: Any = get_origin(form)
@@ -306,7 +312,7 @@ def tuple_items(args: tuple[Form, ...]) -> tuple[tuple[Form, ...], Form | None, 
         return (), _known(args[0]), ()
     for index, arg in enumerate(args):
         inner = arg
-        if get_origin(arg) is te.Unpack:
+        if is_unpacked(arg):
             inner = get_args(arg)[0]
         elif not getattr(arg, "__unpacked__", False):
             continue

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 
 import typing_extensions as te
 
-from ._types_forms import Form
+from ._types_forms import Form, is_unpacked
 
 _MOST = 5
 """So many members of a union, values of a literal or kinds of elements are named; then come three dots."""
@@ -48,7 +48,7 @@ def _name(form: Form, depth: int) -> str:  # noqa: C901  one kind of form per li
         return " | ".join(_cut([_name(arg, depth) for arg in args]))
     if origin is Literal or origin is te.Literal:
         return f"Literal[{', '.join(_cut([_value_name(arg) for arg in args]))}]"
-    if origin is te.Unpack:
+    if is_unpacked(form):
         return f"*{_name(args[0], depth)}"
     generic = getattr(form, "__pydantic_generic_metadata__", None) if isinstance(form, type) else None
     if generic and generic["origin"] is not None:
