@@ -33,11 +33,18 @@ from ._options import RunOptions
 from ._runnable import Runnable
 from ._spec import Retry
 from ._state import current_state
+from ._tool_call import Middleware, NextCall
+from ._tool_context import CurrentCall, current_context, current_tool_call
+from ._tool_ids import with_call_ids
+from ._tool_set import ErrorPolicies, ErrorPolicy, FailureKind, ToolAlias
+from ._tools_node import ToolsNode
+from ._tools_options import ToolsOptions
 from ._workflow import Workflow, WorkflowNode
 from .errors import (
     GraphCompileError,
     GraphRunError,
     GraphWarning,
+    LimitExceeded,
     MergeError,
     MissingKeyError,
     NodeError,
@@ -47,7 +54,11 @@ from .errors import (
     RunStalledError,
     StateError,
     StepLimitExceeded,
+    ToolCallCutError,
+    ToolFailedError,
+    ToolTimeoutError,
     UnknownTargetError,
+    UnknownToolError,
     ValueTypeError,
 )
 
@@ -58,10 +69,14 @@ __all__ = (
     "Callbacks",
     "Chain",
     "ChainOptions",
+    "CurrentCall",
     "Custom",
     "EdgeInfo",
     "End",
+    "ErrorPolicies",
+    "ErrorPolicy",
     "Event",
+    "FailureKind",
     "FieldMapping",
     "Graph",
     "GraphCompileError",
@@ -69,11 +84,14 @@ __all__ = (
     "GraphRunError",
     "GraphWarning",
     "Lambda",
+    "LimitExceeded",
     "Map",
     "MergeError",
     "MergeRegistry",
     "MessageDelta",
+    "Middleware",
     "MissingKeyError",
+    "NextCall",
     "Node",
     "NodeChunk",
     "NodeEnded",
@@ -96,19 +114,29 @@ __all__ = (
     "Start",
     "StateError",
     "StepLimitExceeded",
+    "ToolAlias",
+    "ToolCallCutError",
     "ToolDelta",
     "ToolEnded",
     "ToolEvent",
     "ToolFailed",
+    "ToolFailedError",
     "ToolStarted",
+    "ToolTimeoutError",
+    "ToolsNode",
+    "ToolsOptions",
     "Trigger",
     "UnknownTargetError",
+    "UnknownToolError",
     "ValueTypeError",
     "Workflow",
     "WorkflowNode",
+    "current_context",
     "current_state",
+    "current_tool_call",
     "draw_mermaid",
     "emit",
     "field",
     "register_merge",
+    "with_call_ids",
 )

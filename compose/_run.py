@@ -15,7 +15,7 @@ from ..schema import AnabranchError
 from ._context import Frame, current_frame
 from ._plan import HandlerPlan, NodePlan, Plan
 from ._state import StateCell, holding, not_holding
-from .errors import GraphRunError, NodeError
+from .errors import GraphRunError, LimitExceeded, NodeError
 
 if TYPE_CHECKING:
     from ._body import Body
@@ -113,6 +113,9 @@ class Run:
         """
         if isinstance(error, GraphRunError) and error.__dict__.get("_run") is self.root:
             return error
+        if isinstance(error, LimitExceeded) and "_run" not in error.__dict__:
+            error.path = path
+            return self.fail(error)
         if isinstance(error, NodeError):
             return self.fail(NodeError(f"{path}/{error.path}", error.where, error.__cause__ or error))
         return self.fail(NodeError(path, where, error))

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..schema.errors import AnabranchError
+
+if TYPE_CHECKING:
+    from ..schema import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +202,76 @@ class RunOptionsError(GraphRunError, ValueError):
 
 class StateError(GraphRunError):
     """State was asked for where there is none, entered twice, or held across an await."""
+
+
+class LimitExceeded(GraphRunError):
+    """The base of limits that nodes keep by themselves, such as an agent's rounds; the engine passes it on as it is."""
+
+
+class UnknownToolError(AnabranchError, LookupError):
+    """A model called a tool that there is not; the text is written for the model."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(name, self.known)
+
+    def __str__(self) -> str:
+        there = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools: answer without them"
+        return f"There is no tool {self.name!r}; {there}."
+
+
+class ToolTimeoutError(AnabranchError, TimeoutError):
+    """A tool took longer than its ``timeout``; the text is written for the model."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.name = name
+        self.seconds = seconds
+        super().__init__(name, seconds)
+
+    def __str__(self) -> str:
+        return f"The tool {self.name!r} took longer than {self.seconds:g} s and was stopped; there is no result."
+
+
+class ToolCallCutError(AnabranchError, ValueError):
+    """The model's token limit cut a tool call off; it was not run, and the text is written for the model."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(name)
+
+    def __str__(self) -> str:
+        return (
+            f"The call of {self.name!r} was cut off by the token limit before its arguments were complete, so it was "
+            "not run. Call it again with shorter arguments, or in several smaller calls."
+        )
+
+
+class ToolFailedError(NodeError):
+    """A tool call failed whose policy is ``"raise"``; the original is the ``__cause__``.
+
+    Attributes:
+        path: The path of the node that ran the call.
+        tool: The tool's name, as it was called.
+        call_id: The id of the call.
+        position: The place of the call in its message, from 0.
+        results: The tool messages of the other calls of the message, by their place; None where there is none.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        tool: str,
+        call_id: str,
+        position: int,
+        cause: BaseException,
+        results: Sequence[Message | None] = (),
+    ) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self.position = position
+        self.results = tuple(results)
+        super().__init__(path, f"tool {tool!r} (call {call_id!r})", cause)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.tool, self.call_id, self.position, self.__cause__, self.results)

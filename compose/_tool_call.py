@@ -1,0 +1,388 @@
+"""One tool call, from what the model wrote to the message that answers it.
+
+The pipeline is the same for every call: alias names → argument handler → validation → middlewares → the tool. A name
+that no tool has goes through it too, up to the place where the tool would run. What goes wrong on the way becomes a
+message for the model, or is kept for the node to raise, as the policy for its kind says.
+
+A tool that streams is read through one generator in both modes, so that the chunks of a stream run make the message of
+a value run, also when the tool fails in the middle: then the text of the failure follows what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import anyio
+from pydantic_core import from_json
+
+from ..schema import (
+    Message,
+    StreamReader,
+    ToolArgumentsError,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    concat,
+    tool_text,
+)
+from ._events import ToolDelta, ToolEnded, ToolFailed, ToolStarted
+from ._tool_context import CurrentCall, enter_call
+from ._tool_set import Entry, ErrorPolicy, ToolSet
+from .errors import ToolCallCutError, ToolTimeoutError, UnknownToolError
+
+if TYPE_CHECKING:
+    from ._context import Frame
+
+ArgumentHandler = Callable[[str, str], str | Awaitable[str]]
+"""Gets a tool's own name and the arguments as text, and gives the arguments that count."""
+
+UnknownToolHandler = Callable[[str, str], ToolOutput | Awaitable[ToolOutput]]
+"""Gets a name that no tool has and the arguments as text, and answers in the tool's place."""
+
+NextCall = Callable[[ToolCall], Awaitable[ToolOutput]]
+"""What comes behind a middleware: the next one, or the tool."""
+
+
+class Middleware(Protocol):
+    """What stands around every tool call: it may change the call, the output, both, or not call on at all."""
+
+    def __call__(self, call: ToolCall, next: NextCall, /) -> Awaitable[ToolOutput]:
+        """Answer a call; ``await next(call)`` gives what the tool gives: a value, or an async iterator of chunks."""
+        ...
+
+
+class Steps:
+    """What a node does with each of its calls."""
+
+    __slots__ = ("handlers", "middlewares", "node_policies", "tools", "unknown")
+
+    def __init__(
+        self,
+        tools: ToolSet,
+        handlers: Sequence[ArgumentHandler],
+        middlewares: Sequence[Middleware],
+        unknown: UnknownToolHandler | None,
+        node_policies: Mapping[str, ErrorPolicy],
+    ) -> None:
+        self.tools = tools
+        self.handlers = handlers
+        self.middlewares = middlewares
+        self.unknown = unknown
+        self.node_policies = node_policies
+
+
+class Work:
+    """One call under way."""
+
+    __slots__ = ("arguments", "call", "current", "cut", "entry", "error", "frame", "steps")
+
+    def __init__(self, steps: Steps, call: ToolCall, position: int, cut: bool, frame: Frame | None) -> None:
+        self.steps = steps
+        self.call = call
+        """The call as the model made it; after preparation with the arguments that count."""
+        self.cut = cut
+        self.frame = frame
+        """Where to tell of it; None where nobody watches."""
+        self.entry: Entry | None = steps.tools.find(call.name)
+        self.current = CurrentCall(call.id, call.name, call.name if self.entry is None else self.entry.name, position)
+        self.arguments: Mapping[str, Any] | None = None
+        self.error: Exception | None = None
+        """Why the node has to fail, once the other calls are done."""
+
+    # -- what the node calls -----------------------------------------------------------------------------------
+
+    async def answer(self) -> Message | None:
+        """Run the call; give the message that answers it, or None if the node has to fail."""
+        enter_call(self.current)
+        try:
+            output = await self._output()
+            if type(output) is not str and is_stream(output):
+                return await self._collect(output)
+            return self._message(output)
+        except Exception as error:
+            return self._failed(error)
+
+    async def chunks(self) -> AsyncGenerator[Message, None]:
+        """Run the call; give pieces of the message that answers it, at least one unless the node has to fail."""
+        enter_call(self.current)
+        text_so_far = False
+        try:
+            output = await self._output()
+            if type(output) is str or not is_stream(output):
+                yield self._message(output)
+                return
+            async with aclosing(self._read(output)) as pieces:
+                async for piece in pieces:
+                    text_so_far = text_so_far or bool(piece.content)
+                    yield piece
+        except Exception as error:
+            told = self._failed(error, after_text=text_so_far)
+            if told is not None:
+                yield told
+
+    async def _collect(self, output: AsyncIterator[Any]) -> Message | None:
+        pieces: list[Message] = []
+        try:
+            async for message in self._read(output):
+                pieces.append(message)
+        except Exception as error:
+            told = self._failed(error, after_text=any(piece.content for piece in pieces))
+            if told is None:
+                return None
+            pieces.append(told)
+        return concat(pieces)
+
+    # -- from the call to the output ---------------------------------------------------------------------------
+
+    async def _output(self) -> ToolOutput:
+        steps = self.steps
+        try:
+            if steps.handlers or (self.entry is not None and self.entry.renames):
+                await self._handle_arguments()
+            if self.cut:
+                raise ToolCallCutError(self.call.name)
+            if self.entry is not None:
+                self.arguments = self.current.arguments = self.entry.validate(self.call.arguments)
+        finally:
+            if self.frame is not None:
+                self._say(ToolStarted, arguments=self.call.arguments if self.arguments is None else self.arguments)
+        if not steps.middlewares:
+            return await self._run(self.call)
+        go_on: NextCall = self._run
+        for middleware in reversed(steps.middlewares):
+            go_on = partial(_call_middleware, middleware, go_on)
+        return await go_on(self.call)
+
+    async def _handle_arguments(self) -> None:
+        text = self.call.arguments
+        if self.entry is not None:
+            text = self.entry.rename(text)
+        if not self.cut:
+            for handler in self.steps.handlers:
+                handled = handler(self.current.tool, text)
+                text = handled if isinstance(handled, str) else await handled
+        if text is not self.call.arguments:
+            self.call = self.call.model_copy(update={"arguments": text})
+
+    async def _run(self, call: ToolCall) -> ToolOutput:
+        """Run the tool; a middleware may have changed the call, then its arguments are validated again."""
+        entry, arguments = self.entry, self.arguments
+        if call is not self.call and (call.name != self.call.name or call.arguments != self.call.arguments):
+            entry = self.steps.tools.find(call.name)
+            arguments = None if entry is None else entry.validate(call.arguments)
+        if entry is None:
+            handler = self.steps.unknown
+            if handler is None:
+                raise self.steps.tools.unknown(call.name)
+            answered = handler(call.name, call.arguments)
+            return await cast("Awaitable[Any]", answered) if hasattr(answered, "__await__") else answered
+        assert arguments is not None, "arguments are validated before the tool runs"
+        if entry.timeout is None and not entry.retries:
+            return await entry.run(arguments)
+        return await _run_attempts(entry, arguments)
+
+    # -- from the output to the message ------------------------------------------------------------------------
+
+    def _message(self, output: Any) -> Message:
+        if type(output) is ToolResult:
+            message = self._piece(tool_text(output), is_error=output.is_error, extra=output.extra)
+        else:
+            message = self._piece(tool_text(output))
+        if self.frame is not None:
+            self._say(ToolEnded, result=output)
+        return message
+
+    def _piece(self, content: Any, *, is_error: bool = False, extra: Mapping[str, Any] | None = None) -> Message:
+        call = self.call
+        return Message.tool(content, tool_call_id=call.id, name=call.name or None, is_error=is_error, extra=extra)
+
+    async def _read(self, output: AsyncIterator[Any]) -> AsyncGenerator[Message, None]:
+        """Read a stream: text and parts are passed on as they come, other values are put together first."""
+        seen: list[Any] = []
+        kept: list[Any] = []
+        passed_on = False
+        async with StreamReader.from_iterable(output) as reader:
+            async for chunk in reader:
+                if self.frame is not None:
+                    seen.append(chunk)
+                    self._say(ToolDelta, chunk=chunk)
+                piece = self._passed_on(chunk)
+                if piece is None:
+                    kept.append(chunk)
+                else:
+                    passed_on = True
+                    yield piece
+        if kept:
+            yield self._piece(tool_text(concat(kept)))
+        elif not passed_on:
+            yield self._piece("")
+        if self.frame is not None:
+            self._say(ToolEnded, result=_whole(seen))
+
+    def _passed_on(self, chunk: Any) -> Message | None:
+        """Make a piece of a chunk whose contents add up as those of messages do."""
+        if type(chunk) is str:
+            return self._piece(chunk)
+        if isinstance(chunk, ToolResult):
+            return self._piece(tool_text(chunk), is_error=chunk.is_error, extra=chunk.extra)
+        if isinstance(chunk, Message):
+            return self._piece(chunk.content)
+        return None
+
+    # -- failures ----------------------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception, *, after_text: bool = False) -> Message | None:
+        """Make the message that tells the model; or note the error and give None."""
+        told = None
+        if self._policy(error) == "tell_model":
+            told = self._text_of(error)
+        else:
+            self.error = error
+        if self.frame is not None:
+            self._say(ToolFailed, error=error, told=told)
+        return None if told is None else self._piece(f"\n{told}" if after_text else told, is_error=True)
+
+    def _policy(self, error: Exception) -> ErrorPolicy:
+        policies = self.steps.node_policies if self.entry is None else self.entry.policies
+        return policies[kind_of(error, self.call.arguments)]
+
+    def _text_of(self, error: Exception) -> str:
+        if isinstance(error, (ToolArgumentsError, UnknownToolError, ToolCallCutError, ToolTimeoutError)):
+            return str(error)
+        return f"The tool {self.call.name!r} failed: {type(error).__name__}: {error}"
+
+    def _say(self, kind: Any, **data: Any) -> None:
+        frame = self.frame
+        assert frame is not None, "only called where somebody watches"
+        run, node, attempt = frame
+        assert run.observer is not None, "a frame is kept only then"
+        current = self.current
+        run.observer.say(
+            run, kind, run.path(node), attempt, call_id=current.id, tool=current.name, position=current.position, **data
+        )
+
+
+async def _call_middleware(middleware: Middleware, go_on: NextCall, call: ToolCall) -> ToolOutput:
+    return await middleware(call, go_on)
+
+
+async def _run_attempts(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutput:
+    """Run a tool that has a time limit or may be tried again; chunks that are out stay out and end the trying."""
+    for attempt in range(entry.retries + 1):
+        try:
+            output = await _run_timed(entry, arguments)
+            if not is_stream(output):
+                return output
+            stream = output if entry.timeout is None else _timed(entry, output)
+            return stream if attempt == entry.retries else await _with_first_chunk(stream)
+        except ToolArgumentsError:
+            raise  # the same arguments will not fit the next time either
+        except Exception:
+            if attempt == entry.retries:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _run_timed(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutput:
+    if entry.timeout is None:
+        return await entry.run(arguments)
+    output: ToolOutput = None
+    with anyio.move_on_after(entry.timeout) as scope:
+        output = await entry.run(arguments)
+    if scope.cancelled_caught:
+        raise ToolTimeoutError(entry.name, entry.timeout)
+    return output
+
+
+async def _timed(entry: Entry, stream: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Give a tool's stream as much time as the tool may take; the time that its reader takes does not count."""
+    seconds = entry.timeout or 0.0
+    left = seconds
+    try:
+        while True:
+            began = anyio.current_time()
+            chunk: Any = None
+            with anyio.move_on_after(left) as scope:
+                try:
+                    chunk = await stream.__anext__()
+                except StopAsyncIteration:
+                    return
+            if scope.cancelled_caught:
+                raise ToolTimeoutError(entry.name, seconds)
+            left -= anyio.current_time() - began
+            yield chunk
+    finally:
+        await close_stream(stream)
+
+
+async def _with_first_chunk(stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Wait for the first chunk, so that what fails before it may be tried again."""
+    try:
+        first = await stream.__anext__()
+    except StopAsyncIteration:
+        return _after((), stream)
+    except BaseException:
+        await close_stream(stream)
+        raise
+    return _after((first,), stream)
+
+
+async def _after(first: Sequence[Any], stream: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    try:
+        for chunk in first:
+            yield chunk
+        async for chunk in stream:
+            yield chunk
+    finally:
+        await close_stream(stream)
+
+
+def is_stream(output: object) -> bool:
+    """Tell whether a tool gave a stream of chunks rather than a value."""
+    return hasattr(output, "__anext__")
+
+
+async def close_stream(stream: AsyncIterator[Any]) -> None:
+    """Close a tool's stream if it can be closed, also when the task was cancelled."""
+    close: Callable[[], Awaitable[Any]] | None = getattr(stream, "aclose", None)
+    if close is not None:
+        with anyio.CancelScope(shield=True):
+            await close()
+
+
+def kind_of(error: Exception, arguments: str) -> str:
+    """Tell what kind of failure an error is."""
+    if isinstance(error, ToolArgumentsError):
+        try:
+            return "arguments" if isinstance(from_json(arguments), dict) or not arguments.strip() else "json"
+        except ValueError:
+            return "json" if arguments.strip() else "arguments"
+    if isinstance(error, UnknownToolError):
+        return "unknown"
+    if isinstance(error, ToolCallCutError):
+        return "cut"
+    return "timeout" if isinstance(error, ToolTimeoutError) else "exception"
+
+
+def is_cut(call: ToolCall, is_last: bool) -> bool:
+    """Tell whether a call of a message that ended at the token limit lacks some of its arguments."""
+    if not call.arguments.strip():
+        return is_last
+    try:
+        from_json(call.arguments)
+    except ValueError as error:
+        return is_last or str(error).startswith("EOF")
+    return False
+
+
+def _whole(chunks: Sequence[Any]) -> Any:
+    """Put together what a tool streamed; where it does not fit together, the list of it says more than nothing."""
+    if not chunks:
+        return ""
+    try:
+        return concat(chunks)
+    except Exception:
+        return list(chunks)
