@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Literal
@@ -95,11 +97,8 @@ class Map(Generic[A, B]):
         )
 
     async def _all(self, item: Body, values: Iterable[Any]) -> list[Any]:
-        results: list[Any] = []
-        async with make_crew() as crew:
-            async for result in _Ahead(crew, self._concurrency, self._work(item)).results(StreamReader.of(*values)):
-                results.append(result)
-        return results
+        async with StreamReader.of(*values) as items, make_crew() as crew:
+            return [result async for result in _Ahead(crew, self._concurrency, self._work(item)).results(items)]
 
     async def _stream(self, item: Body, lists: StreamReader[list[Any]]) -> StreamReader[list[Any]]:
         scope = current_scope()
@@ -172,31 +171,37 @@ class _Ahead:
 
     def __init__(self, crew: Crew, limit: int, work: Callable[[int, Any], Coroutine[Any, Any, Any]]) -> None:
         self._crew = crew
-        self._limit = limit
         self._work = work
+        self._room = anyio.Semaphore(limit)
+        """Free places: an item has one from before it is taken until its result is given."""
+
+    async def _take(self, items: AsyncIterator[Any]) -> int:
+        """Start work on each item as it comes; one task takes them all. Give how many there were."""
+        number = 0
+        while True:
+            await self._room.acquire()
+            try:
+                item = await anext(items)
+            except StopAsyncIteration:
+                return number
+            self._crew.start(number, self._work(number, item), copy_context())
+            number += 1
 
     async def results(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Give the results in the order of the items."""
-        from contextvars import copy_context
-
         done: dict[int, Any] = {}
-        started = given = 0
-        more = True
-        while True:
-            while more and started - given < self._limit:
-                try:
-                    item = await anext(items)
-                except StopAsyncIteration:
-                    more = False
-                    break
-                self._crew.start(started, self._work(started, item), copy_context())
-                started += 1
-            if given == started and not more:
-                return
-            while given not in done:
-                for slot, result, error in await self._crew.news():
-                    if error is not None:
-                        raise error
+        given = 0
+        total = sys.maxsize
+        self._crew.start(-1, self._take(items), copy_context())
+        while given < total:
+            for slot, result, error in await self._crew.news():
+                if error is not None:
+                    raise error
+                if slot < 0:
+                    total = result
+                else:
                     done[slot] = result
-            yield done.pop(given)
-            given += 1
+            while given in done:
+                yield done.pop(given)
+                given += 1
+                self._room.release()
