@@ -16,7 +16,7 @@ from environment import ROOT, SetupError, check_machine, prepare, program
 JOBS = [
     ["ask", "What is (312 * 46) + 2280?"],
     ["ask", "Which trigger allows a graph to have cycles?", "--folder", "docs"],
-    ["run", "docs/examples/text_report.py:graph", "--input", "@README.md"],
+    ["run", "docs/examples/text_report.py:graph", "--input", "README.md", "--stream"],
 ]
 
 
