@@ -9,7 +9,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from ...compose import Runnable
 from .errors import UsageError
@@ -125,8 +125,7 @@ def _compiled(value: Any, name: str) -> Runnable[Any, Any]:
             f"{name!r} is {_article(type(value).__name__)}, not a graph; name a Graph, a compiled graph, "
             "or a function without parameters that returns one"
         )
-    compiled = graph if isinstance(graph, Runnable) else graph.compile()
-    return cast("Runnable[Any, Any]", compiled)
+    return graph if _is_compiled(graph) else cast("Runnable[Any, Any]", graph.compile())
 
 
 def _graph_in(value: Any) -> Any:
@@ -134,9 +133,13 @@ def _graph_in(value: Any) -> Any:
     if isinstance(value, type):
         return None
     for candidate in (value, getattr(value, "graph", None)):
-        if isinstance(candidate, Runnable) or callable(getattr(candidate, "compile", None)):
-            return cast("Any", candidate)
+        if _is_compiled(candidate) or callable(getattr(candidate, "compile", None)):
+            return candidate
     return None
+
+
+def _is_compiled(value: Any) -> TypeGuard[Runnable[Any, Any]]:
+    return isinstance(value, Runnable)
 
 
 def _article(name: str) -> str:

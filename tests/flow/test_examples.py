@@ -97,7 +97,7 @@ REPORT = """\
 
 ## Readability
 
-Reading ease 90.3: easy.
+Reading ease 104.1: easy.
 
 ## Longest sentences
 
