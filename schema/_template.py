@@ -10,7 +10,6 @@ from typing_extensions import override
 from ._frozen import FrozenModel
 from ._message import Message
 from ._parts import FilePart, MediaPart, Part, TextPart
-from ._template_fstring import FStringText
 from .errors import TemplateError
 
 __all__ = ("ChatTemplate", "Placeholder", "TemplateFormat")
@@ -272,6 +271,8 @@ def _may_vary(text: str) -> bool:
 
 def _compiled(text: str, format: TemplateFormat) -> _Text:
     if format == "f-string":
+        from ._template_fstring import FStringText
+
         return FStringText(text)
     if format == "jinja2":
         from ._template_jinja import JinjaText

@@ -163,10 +163,14 @@ def test_a_document_prints_as_its_content() -> None:
 
 
 scalars = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text()
-json_values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner))
+json_values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
 
 
-@given(st.dictionaries(st.text(), json_values, max_size=4))
+@given(st.dictionaries(st.text(), json_values, max_size=3))
 def test_any_json_metadata_survives_and_is_read_as_it_is(metadata: dict[str, Any]) -> None:
     document = Document(metadata=metadata)
     assert Document.model_validate_json(document.model_dump_json()) == document

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.schema._document import Document
 from anabranch.schema._message import Message, ToolCall
 from anabranch.schema._parts import FilePart, ImagePart, ReasoningPart, TextPart
 from anabranch.schema._template import ChatTemplate, Placeholder, TemplateFormat
@@ -326,6 +327,13 @@ def test_malformed_jinja_is_an_error_at_once(source: str, message: str) -> None:
 def test_what_goes_wrong_in_an_expression_is_a_template_error(source: str) -> None:
     with pytest.raises(TemplateError, match="rendering failed"):
         ChatTemplate.of(Message.user(source), Message.user("{{ a }}"), format="jinja2").render({"a": "x"})
+
+
+@both
+def test_a_document_as_a_value_is_its_content(format: TemplateFormat) -> None:
+    document = Document(id="d", content="Tides {x}", metadata={"year": 1})
+    assert text({"f-string": "<{d}>", "jinja2": "<{{ d }}>"}[format], format, d=document) == "<Tides {x}>"
+    assert text("{{ ds | join(', ') }}", "jinja2", ds=[document, document]) == "Tides {x}, Tides {x}"
 
 
 # --- laws
