@@ -31,7 +31,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 class PipeSource(Source):
     """The state of a pipe, and what its reader reads from."""
 
-    __slots__ = ("_capacity", "_failure", "_items", "_ready", "_senders", "_waiting", "writer_closed")
+    __slots__ = ("_capacity", "_failure", "_items", "_ready", "_senders", "writer_closed")
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
@@ -39,7 +39,6 @@ class PipeSource(Source):
         self._items: deque[Any] = deque()  # sent and not yet read
         self._senders: deque[_Sender] = deque()  # tasks that wait in send(), with their items
         self._ready = Signal()
-        self._waiting = 0  # readers that wait: a rendezvous takes that many items
         self.writer_closed = False
         self._failure: BaseException | None = None
 
@@ -71,7 +70,6 @@ class PipeSource(Source):
     def watch(self, callback: Callable[[], None]) -> None:
         if self.postbox is None:
             self.postbox = current_backend().postbox()  # for the finalizer of the writer
-        self._waiting += 1
         self._ready.add(callback)
 
     def unwatch(self, callback: Callable[[], None]) -> None:
@@ -83,9 +81,9 @@ class PipeSource(Source):
             raise anyio.ClosedResourceError
         if self.closed:
             raise anyio.BrokenResourceError
-        if len(self._items) < self._capacity + self._waiting and not self._senders:
+        if len(self._items) < self._capacity + bool(self._ready) and not self._senders:
             self._items.append(item)
-            self._wake()
+            self._ready.fire()
             return True
         return False
 
@@ -97,7 +95,7 @@ class PipeSource(Source):
         if self.postbox is None:
             self.postbox = current_backend().postbox()  # for the finalizer of the reader
         self._senders.append(sender)
-        self._wake()
+        self._ready.fire()
         try:
             await sender.waiter.wait()
         except BaseException:
@@ -113,11 +111,7 @@ class PipeSource(Source):
             self.writer_closed = True
             self._failure = failure
             self._refuse_senders()
-            self._wake()
-
-    def _wake(self) -> None:
-        self._waiting = 0
-        self._ready.fire()
+            self._ready.fire()
 
     def _refuse_senders(self) -> None:
         senders, self._senders = self._senders, deque()
@@ -133,7 +127,7 @@ class PipeSource(Source):
             self._items.clear()
             self.finish()
             self._refuse_senders()
-            self._wake()
+            self._ready.fire()
 
 
 class _Sender:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from asyncio import CancelledError, Future, Task, current_task
 from asyncio.tasks import (  # documented in "Extending asyncio"
     _enter_task,  # pyright: ignore[reportPrivateUsage]
@@ -193,7 +194,11 @@ class AsyncioBackend:
             if task.cancelled():  # before it had begun
                 on_lost()
 
-        task = asyncio.get_running_loop().create_task(run(), context=context)
+        loop = asyncio.get_running_loop()
+        if sys.version_info >= (3, 12):
+            task = asyncio.Task(run(), loop=loop, context=context, eager_start=True)
+        else:
+            task = loop.create_task(run(), context=context)
         _ambient.add(task)  # the loop itself keeps only a weak reference
         task.add_done_callback(on_done)
 

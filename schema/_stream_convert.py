@@ -11,7 +11,7 @@ import anyio
 
 from ._stream_backend import current_backend
 from ._stream_roots import AwaitedSource
-from ._stream_source import END, NO_VALUE, PENDING, Postbox, Source, as_stream_error
+from ._stream_source import END, NO_VALUE, PENDING, Postbox, Source, as_stream_error, close_all
 
 __all__ = ()
 
@@ -159,8 +159,7 @@ class ConvertSource(AwaitedSource):
         self.inner.interrupt()
 
     async def settle(self) -> None:
-        if self.done:
-            await self.inner.aclose()
+        await close_all((self.inner,), quietly=self.error is not None)
 
     async def _release(self) -> None:
         if iscoroutine(self._coroutine):

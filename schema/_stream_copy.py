@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._stream_source import EMPTY, END, PENDING, Postbox, Signal, Source
+from ._stream_source import EMPTY, END, PENDING, Postbox, Signal, Source, close_all
 
 __all__ = ()
 
@@ -28,11 +28,11 @@ Cell = list[Any]
 class Hub:
     """What the copies of one source share."""
 
-    __slots__ = ("_max_lag", "_moved", "_watching", "filled", "open", "source")
+    __slots__ = ("_moved", "_watching", "filled", "max_lag", "open", "source")
 
     def __init__(self, source: Source, count: int, max_lag: int | None) -> None:
         self.source = source
-        self._max_lag = max_lag
+        self.max_lag = max_lag
         self.filled = 0  # how many cells have been
         self._moved = Signal()  # fired when it is worth polling again
         self._watching = False
@@ -43,20 +43,28 @@ class Hub:
         """Put the source's next item into the last cell; give it, or ``PENDING``, or ``END``, or raise."""
         if self._is_held():
             return PENDING
-        item = self.source.poll()
-        if item is PENDING or item is END:
+        try:
+            item = self.source.poll()
+        except BaseException:
+            self._moved.fire()
+            raise
+        if item is PENDING:
+            return item
+        if item is END:
+            self._moved.fire()
             return item
         cell[0] = item
         cell[1] = [EMPTY, None]
         self.filled += 1
-        self._moved.fire()
+        if self._moved:
+            self._moved.fire()
         return item
 
     def _is_held(self) -> bool:
         """Whether the fastest has to wait for the slowest."""
-        if self._max_lag is None:
+        if self.max_lag is None:
             return False
-        return self.filled - min((copy.passed for copy in self.open), default=self.filled) >= self._max_lag
+        return self.filled - min((copy.passed for copy in self.open), default=self.filled) >= self.max_lag
 
     def watch(self, callback: Callable[[], None]) -> None:
         """Call back when a copy that stands at the last cell should poll again."""
@@ -68,15 +76,17 @@ class Hub:
     def unwatch(self, callback: Callable[[], None]) -> None:
         """Do not call back after all."""
         self._moved.discard(callback)
+        if self._watching and not self._moved:
+            self._watching = False
+            self.source.unwatch(self._on_source)
 
     def _on_source(self) -> None:
         self._watching = False
         self._moved.fire()
 
     def on_advance(self) -> None:
-        """Let those who run ahead try again, since another copy has moved or left."""
-        if self._max_lag is not None:
-            self._moved.fire()
+        """Let those who run ahead try again, since another copy has moved."""
+        self._moved.fire()
 
     async def leave(self, copy: CopySource) -> None:
         """Take a copy out; the last one closes the source."""
@@ -96,8 +106,7 @@ class Hub:
 
     async def aclose(self) -> None:
         """Close all copies."""
-        for copy in tuple(self.open):
-            await copy.aclose()
+        await close_all(tuple(self.open))
 
 
 class CopySource(Source):
@@ -130,8 +139,9 @@ class CopySource(Source):
                 self._hub.open.pop(self, None)
                 return END
         self._cell = cell[1]
-        self.passed += 1
-        self._hub.on_advance()
+        if self._hub.max_lag is not None:
+            self.passed += 1
+            self._hub.on_advance()
         return item
 
     def watch(self, callback: Callable[[], None]) -> None:
@@ -141,7 +151,11 @@ class CopySource(Source):
         self._hub.unwatch(callback)
 
     async def settle(self) -> None:
-        await self._hub.source.settle()
+        try:
+            await self._hub.source.settle()
+        except Exception:
+            if self.error is None:
+                raise
 
     async def aclose(self) -> None:
         if not self.closed:

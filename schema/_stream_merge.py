@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from ._stream_source import END, PENDING, Postbox, Signal, Source
+from ._stream_source import END, PENDING, Postbox, Signal, Source, close_all
 
 __all__ = ("SourceEnd",)
 
@@ -87,24 +87,14 @@ class MergeSource(Source):
         self._ready.discard(callback)
 
     async def settle(self) -> None:
-        await self._close_sources()
+        await close_all(self._sources, quietly=self.error is not None)
 
     async def aclose(self) -> None:
         if not self.closed:
             self.closed = True
             self.finish()
             self._ready.fire()
-            await self._close_sources()
-
-    async def _close_sources(self) -> None:
-        failures: list[Exception] = []
-        for source in self._sources:
-            try:
-                await source.aclose()
-            except Exception as failure:  # noqa: BLE001  # the others are closed first
-                failures.append(failure)
-        if failures and self.error is None:
-            raise failures[0]
+            await close_all(self._sources)
 
     def find_postbox(self) -> Postbox | None:
         found = (source.find_postbox() for source in self._sources)

@@ -35,7 +35,7 @@ class OwnedSource(Source):
 
     __slots__ = (
         "_busy", "_closing", "_context", "_ended", "_failure", "_identity", "_inner", "_parked", "_ready", "_rest",
-        "_scope", "_slot", "_started",
+        "_scope", "_slot", "_started", "_task",
     )  # fmt: skip
 
     def __init__(self, inner: Source) -> None:
@@ -45,6 +45,7 @@ class OwnedSource(Source):
         self._busy = False  # a step is under way or asked for
         self._rest: tuple[Any, Any] | None = None  # a step that a consumer began, for the owner to finish
         self._started = False  # there is an owner
+        self._task: object = None  # it
         self._closing = False  # the owner is to end
         self._context = copy_context()  # in which all steps run
         self._scope = current_scope()  # which awaits the owner
@@ -97,8 +98,10 @@ class OwnedSource(Source):
     def _begin_step(self) -> Any:
         """Make a step in the owner's name, where that can be done; otherwise, and if it has to wait, wake the owner."""
         self._busy = True
+        if not self._started:
+            return self._start_owner()
         if self._identity is None or self._parked is None:
-            self._wake_owner()
+            self._wake()
             return PENDING
         step = self._inner.anext()
         try:
@@ -111,16 +114,21 @@ class OwnedSource(Source):
             self._note_ending(error)
             return END
         self._rest = (step, yielded)
-        self._wake_owner()
+        self._wake()
         return PENDING
 
-    def _wake_owner(self) -> None:
-        if not self._started:
-            self._started = True
-            if self._scope is not None:
-                self._scope.await_owner(self)
-            current_backend().spawn(self._own, self._context, self._on_gone)
-        elif self._parked is not None:
+    def _start_owner(self) -> Any:
+        self._started = True
+        if self._scope is not None:
+            self._scope.await_owner(self)
+        current_backend().spawn(self._own, self._context, self._on_gone)
+        if self._busy:
+            return PENDING
+        item, self._slot = self._slot, EMPTY  # a task that starts eagerly may have done its step already
+        return item
+
+    def _wake(self) -> None:
+        if self._parked is not None:
             self._parked.wake()
 
     async def aclose(self) -> None:
@@ -135,6 +143,8 @@ class OwnedSource(Source):
             await self._inner.aclose()
         else:
             self.drop()
+            if self._task is current_backend().current_task():
+                return  # closed by the source itself, in one of its steps: the owner ends when that has
             with anyio.CancelScope(shield=True):
                 while self._started:
                     await self._ended.wait()
@@ -152,8 +162,7 @@ class OwnedSource(Source):
         else:
             if self._busy:
                 self._inner.interrupt()
-            if self._parked is not None:
-                self._parked.wake()
+            self._wake()
 
     # What the owner does.
 
@@ -161,6 +170,7 @@ class OwnedSource(Source):
         backend = current_backend()
         self._identity = backend.identity(self._context)
         self.postbox = backend.postbox()
+        self._task = backend.current_task()
         try:
             while not (self._closing or self._inner.done):
                 cancellation = None if self._busy else await self._sleep(backend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextvars import Context
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, NoReturn, Protocol, cast
 import anyio
 
 from ._stream_backend import Drive, Interrupted, current_backend
-from ._stream_source import END, PENDING, Signal, Source, as_stream_error
+from ._stream_source import END, PENDING, Signal, Source, as_stream_error, close_all
 
 __all__ = ()
 
@@ -253,10 +254,8 @@ class GeneratorSource(AwaitedSource):
                 cancelled = True
                 self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
             else:
-                translated = error if self._translate is None else self._translate(error)
-                self.fail(as_stream_error(translated, "the generator of a stream"))
-            for feed in self._feeds:
-                await feed.aclose()
+                self.fail(as_stream_error(self._translated(error), "the generator of a stream"))
+            await close_all(self._feeds, quietly=self.error is not None)
         elif isinstance(error, StopAsyncIteration):
             raise anyio.ClosedResourceError
         if cancelled or self.closed:
@@ -269,20 +268,28 @@ class GeneratorSource(AwaitedSource):
         try:
             await self._close_generator()
         finally:
-            for feed in self._feeds:
-                await feed.aclose()
+            await close_all(self._feeds)
 
     async def _close_generator(self) -> None:
-        # Shielded, so that what the generator does in `finally` may wait also when its reader was cancelled. Unless it
-        # holds a cancel scope: then leaving that one inside of ours would break the nesting of scopes in this task.
+        # In a cancelled task this is shielded, so that what the generator does in `finally` may wait. Only there, and
+        # not if the generator holds a cancel scope open: it would leave that one inside of ours, and cancel scopes have
+        # to be properly nested within a task.
         step = self._generator.aclose()
         if self._context is not None:
             step = _in_context(step, self._context)
-        if self._holds_scope is False:
+        if self._holds_scope is False and anyio.current_effective_deadline() == -math.inf:
             with anyio.CancelScope(shield=True):
                 await step
         else:
             await step
+
+    def _translated(self, error: BaseException) -> BaseException:
+        if self._translate is None:
+            return error
+        try:
+            return self._translate(error)
+        except BaseException as failure:  # noqa: BLE001
+            return failure
 
 
 async def _in_context(step: Coroutine[Any, Any, Any], context: Context) -> None:

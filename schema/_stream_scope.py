@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ._stream_backend import Group, current_backend
+from ._stream_source import Closable, close_all
 
 if TYPE_CHECKING:
     from ._stream_owner import OwnedSource
@@ -98,21 +99,16 @@ class StreamScope:
                 await group.close(error)
 
     async def _close_sources(self) -> None:
-        errors: list[Exception] = []
-        while self._open or self._owners:  # what a generator opens while it is closed belongs here as well
-            try:
-                if self._open:
-                    source = next(reversed(self._open))
-                    self.forget(source)
-                    await source.aclose()
-                else:
-                    await next(iter(self._owners)).settle()
-            except Exception as failure:  # noqa: BLE001  # the others are closed first
-                errors.append(failure)
-        if len(errors) == 1:
-            raise errors[0]
-        if errors:
-            raise ExceptionGroup("streams failed while they were closed", errors)
+        await close_all(self._all_open())
+
+    def _all_open(self) -> Iterator[Closable]:
+        """Give the streams that are open, the last one first; what a generator opens while it is closed counts, too."""
+        while self._open:
+            source = next(reversed(self._open))
+            self.forget(source)
+            yield source
+        while self._owners:
+            yield next(iter(self._owners))
 
 
 _current: ContextVar[StreamScope | None] = ContextVar("anabranch_stream_scope", default=None)

@@ -20,10 +20,10 @@ Invariants of every source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Iterable
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import anyio
 
@@ -73,7 +73,7 @@ def as_stream_error(error: BaseException, culprit: str) -> BaseException:
 
 
 Postbox = Callable[[Callable[[], None]], object]
-"""Has a function called by an event loop; the one safe way in for finalizers, which run in any thread, at any moment."""
+"""Has a function called by an event loop; the one safe way in for finalizers, which run in any thread at any time."""
 
 
 class Signal:
@@ -87,6 +87,9 @@ class Signal:
     def add(self, callback: Callable[[], None]) -> None:
         """Call back at the next event."""
         self._callbacks[callback] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)
 
     def discard(self, callback: Callable[[], None]) -> None:
         """Do not call back after all."""
@@ -137,9 +140,20 @@ class Source:
         """Give the next item, ``PENDING`` or ``END``, or raise the stream's error; never wait."""
         raise NotImplementedError
 
-    def anext(self) -> Coroutine[Any, Any, Any]:
+    async def anext(self) -> Any:
         """Wait for the next item; raise ``StopAsyncIteration`` at the end."""
-        return self._anext_by_polling()
+        while True:
+            try:
+                item = self.poll()
+            except BaseException:
+                await self.settle()
+                raise
+            if item is END:
+                await self.settle()
+                raise StopAsyncIteration
+            if item is not PENDING:
+                return item
+            await wait_ready(self)
 
     def watch(self, callback: Callable[[], None]) -> None:
         """Call back once when it is worth polling again."""
@@ -169,21 +183,11 @@ class Source:
         return False
 
     async def settle(self) -> None:
-        """After the end or an error: wait until all that stands behind this stream is closed."""
+        """After the end or an error: wait until all that stands behind this stream is closed.
 
-    async def _anext_by_polling(self) -> Any:
-        while True:
-            try:
-                item = self.poll()
-            except BaseException:
-                await self.settle()
-                raise
-            if item is END:
-                await self.settle()
-                raise StopAsyncIteration
-            if item is not PENDING:
-                return item
-            await wait_ready(self)
+        What fails meanwhile is raised if the stream had ended well, and is forgotten if it had failed: readers get
+        the first error.
+        """
 
     def finish(self) -> None:
         """Note that the stream has come to its end, whichever it was."""
@@ -205,6 +209,26 @@ class Source:
             # Without its first traceback the error would grow by some lines each time it is raised.
             raise self.error.with_traceback(self.traceback)
         return END
+
+
+class Closable(Protocol):
+    """A source, a reader, or what a reader became."""
+
+    async def aclose(self) -> None:
+        """Give it up."""
+        ...
+
+
+async def close_all(closables: Iterable[Closable], *, quietly: bool = False) -> None:
+    """Close all, whatever some of them raise meanwhile; then raise that, unless another error is on its way already."""
+    failures: list[Exception] = []
+    for closable in closables:
+        try:
+            await closable.aclose()
+        except Exception as failure:  # noqa: BLE001  # the others are closed first
+            failures.append(failure)
+    if failures and not quietly:
+        raise failures[0] if len(failures) == 1 else ExceptionGroup("streams failed while they were closed", failures)
 
 
 async def wait_ready(source: Source) -> None:
