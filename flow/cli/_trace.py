@@ -14,7 +14,7 @@ from typing import Any, cast
 from rich.console import Console
 from rich.text import Text
 
-from ...schema import NO_OPTIONS, ChatModel, Message, ModelOptions, ToolCall, ToolChoice, ToolInfo, concat
+from ...schema import NO_OPTIONS, ChatModel, Message, ModelOptions, StreamReader, ToolCall, ToolChoice, ToolInfo, concat
 
 _MOST_LINES = 12
 _STYLES = {"thought": "italic cyan", "action": "bold yellow", "observation": "green", "failed": "bold red"}
@@ -76,9 +76,10 @@ class TracedModel:
         """Answer chunk by chunk."""
         self._trace.show_observations(messages)
         chunks: list[Message] = []
-        async for chunk in self._model.stream(messages, options):
-            chunks.append(chunk)
-            yield chunk
+        async with StreamReader.from_iterable(self._model.stream(messages, options)) as reader:
+            async for chunk in reader:
+                chunks.append(chunk)
+                yield chunk
         self._trace.show_decision(concat(chunks))
 
 

@@ -74,21 +74,24 @@ def refuse(question: Question, tool_names: Sequence[str], *, may_call: bool) -> 
 def _calculation(step: Step) -> str:
     subject = _subject(step)
     if step.failed:
-        return f"I could not calculate {subject}. {step.call.name} reported: {step.text}"
+        return f"I could not calculate {subject}. {_failure(step)}"
     return f"{subject} = {step.text}"
 
 
 def _time(step: Step) -> str:
-    subject = _subject(step)
-    if step.failed:
-        return f"I could not get the time{f' in {subject}' if subject else ''}. {step.call.name} reported: {step.text}"
-    return f"Time{f' in {subject}' if subject else ''}: {step.text}"
+    place = f" in {_subject(step)}" if _subject(step) else ""
+    return f"I could not get the time{place}. {_failure(step)}" if step.failed else f"Time{place}: {step.text}"
 
 
 def _other(step: Step) -> str:
     verb = "failed" if step.failed else "gave"
     text = step.text if len(step.text) <= _LONGEST_RESULT else step.text[:_LONGEST_RESULT] + "…"
     return f"{step.call.name} {verb}: {text}"
+
+
+def _failure(step: Step) -> str:
+    """Say what a failed tool reported, with its name."""
+    return step.text if step.call.name in step.text else f"{step.call.name} reported: {step.text}"
 
 
 def _subject(step: Step) -> str:
@@ -149,7 +152,7 @@ class _Lookup:
         return f"I searched for {queries} and found nothing, so I cannot answer this."
 
     def _failures(self) -> Iterable[str]:
-        return (f"{step.call.name} reported: {step.text}" for step in (*self._searches, *self._reads) if step.failed)
+        return (_failure(step) for step in (*self._searches, *self._reads) if step.failed)
 
     def _others(self, quoted: str | None) -> Iterable[str]:
         """Name further files that the search found."""
