@@ -82,7 +82,7 @@ def is_async_callable(function: Any) -> bool:
         function = function.func  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     if inspect.iscoroutinefunction(function):  # pyright: ignore[reportUnknownArgumentType]
         return True
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself is wanted
+    call: Any = getattr(type(function), "__call__", None)  # noqa: B004  # pyright: ignore[reportUnknownArgumentType]
     return not isinstance(function, FunctionType) and inspect.iscoroutinefunction(call)
 
 

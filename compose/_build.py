@@ -71,7 +71,7 @@ def handler_spec(function: Callable[..., Any]) -> HandlerSpec:
     else:
         value, state = "value", "state"
     value_type = hints.get(value, Any)
-    streams = get_origin(value_type) is StreamReader or value_type is StreamReader
+    streams = StreamReader in (get_origin(value_type), value_type)
     result = hints.get("return", Any)
     if streams:
         value_type = next(iter(get_args(value_type)), Any)

@@ -172,7 +172,7 @@ class Checked:
             for node in waiting:
                 if node.key in self.outputs:
                     continue
-                targets = [self.inputs[t] for s, t in flows if s == node.key and t in self.inputs]
+                targets = [self.inputs[t] for s, t in flows if s == node.key and t in self.inputs and not self._gathers(t)]
                 targets += [b.input for b in self.branches if b.source == node.key]
                 if targets:
                     self._set(node, Any if node.output_key is not None else targets[0])
@@ -196,10 +196,8 @@ class Checked:
         self._assemblers()
 
     def _edge_type(self, source: str, target: str, where: str) -> None:
-        node = self.spec.nodes.get(target)
-        assembler = node.assembler if node else self.spec.end_assembler
-        if assembler is not None or (node is not None and (node.merge is not None or node.label_sources)):
-            return  # the node makes its input of what arrives by itself
+        if self._gathers(target):
+            return
         given, wanted = self.outputs[source], self.inputs[target]
         if fits(given, wanted) is Fit.NEVER:
             who = "the graph" if source == START.key else repr(source)
@@ -216,6 +214,13 @@ class Checked:
                 f"add a node that turns one into the other, or {fix}"
             )
             self.report("type", text, target)
+
+    def _gathers(self, key: str) -> bool:
+        """Tell whether a node makes its input of what arrives by itself, so that its type says nothing of that."""
+        node = self.spec.nodes.get(key)
+        if node is None:
+            return self.spec.end_assembler is not None
+        return node.assembler is not None or node.merge is not None or node.label_sources
 
     def _assemblers(self) -> None:
         assemblers = {k: n.assembler for k, n in self.spec.nodes.items()} | {END.key: self.spec.end_assembler}
@@ -479,7 +484,7 @@ def _union(forms: Sequence[Any]) -> Any:
 def _depths(successors: Sequence[Sequence[int]], start: int) -> dict[int, int]:
     """Give each node's shortest distance from the start."""
     depth = {start: 0}
-    front = [start]
+    front: list[int] = [start]
     while front:
         following = [t for n in front for t in successors[n]]
         step = depth[front[0]] + 1

@@ -34,18 +34,29 @@ _KINDS = (
 
 def component_body(what: Any) -> Body | None:
     """Make the body of a node from a component, or give None for what is none."""
-    if isinstance(what, (FunctionType, type, str)):
-        return None
+    return None if isinstance(what, (FunctionType, type, str)) else _component_body(what)
+
+
+def _component_body(what: Any) -> Body | None:
     if hasattr(what, "with_tools") or (hasattr(what, "generate") and not callable(what)):
         return model_body(what)
     if hasattr(what, "info") and hasattr(what, "run"):
-        return Body(Mapping[str, Any], Any, "tool", str(what.info.name), invoke=what.run, target=what)
+        return _tool_body(what)
     if hasattr(what, "variables") and hasattr(what, "format"):
-        return Body(Mapping[str, Any], list[Message], "template", _name(what), invoke=what.format, target=what)
+        return _template_body(what)
     for kind in _KINDS:
         if hasattr(what, kind.method):
             return _with_options(kind, what)
     return None
+
+
+def _tool_body(tool: Any) -> Body:
+    return Body(Mapping[str, Any], Any, "tool", str(tool.info.name), invoke=tool.run, target=tool)
+
+
+def _template_body(template: Any) -> Body:
+    invoke = template.format
+    return Body(Mapping[str, Any], list[Message], "template", _name(template), invoke=invoke, target=template)
 
 
 def _name(what: Any) -> str:
@@ -59,7 +70,7 @@ def _with_options(kind: Kind, what: Any) -> Body:
         return body
 
     def bind(options: Any) -> Body:
-        return replace(body, invoke=lambda value: method(value, options))
+        return replace(body, invoke=partial(_call, method, options))
 
     return replace(body, options=kind.options, bind=bind)
 

@@ -59,6 +59,12 @@ async def within(context: Context, work: Coroutine[Any, Any, Any]) -> Any:
     return await resume_within(context, work, trap)
 
 
-def is_coroutine(value: object) -> bool:
-    """Tell whether a call gave a coroutine of an ``async def`` (the common kind of awaitable)."""
-    return type(value) is CoroutineType
+def work_in(result: Any) -> Coroutine[Any, Any, Any] | None:
+    """Give what is to be awaited in what a call gave, as a coroutine; None if the call gave its result."""
+    if type(result) is CoroutineType:
+        return result  # pyright: ignore[reportUnknownVariableType]
+    return _awaiting(result) if hasattr(result, "__await__") else None
+
+
+async def _awaiting(awaitable: Any) -> Any:
+    return await awaitable

@@ -62,7 +62,7 @@ class _Drawing:
 
     def graph(self, info: GraphInfo, indent: str) -> Iterator[str]:
         """Draw the inside of a graph."""
-        ids = {START.key: self._new_id()}
+        ids: dict[str, str] = {START.key: self._new_id()}
         yield f"{indent}{ids[START.key]}([{_quoted(START.key)}])"
         for node in info.nodes:
             ids[node.key] = self._new_id()

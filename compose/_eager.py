@@ -15,11 +15,11 @@ A5  A node starts without waiting for unrelated ones; END is settled last, since
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextvars import Context
-from types import CoroutineType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ._context import work_in
 from ._crew import Crew, make_crew
 from ._execute import call_plain, count_step, execute, failure, finished, prepared, run_line
 from ._packets import Packet
@@ -90,7 +90,7 @@ class Board:
         if not box and node.assembler is None:
             return run.packets.empty(node)
         box = box or {}
-        if len(box) == 1 and node.assembler is None and not node.label_sources:
+        if len(box) == 1 and node.assembler is None and node.merge is None and not node.label_sources:
             return next(iter(box.values()))
         return await run.packets.merge(run, node, {s: box[s] for s in node.data_sources if s in box})
 
@@ -164,10 +164,10 @@ class EagerRun:
         packet = await prepared(self.run, node, context, packet)
         if self.simple and node.plain:
             result = call_plain(self.run, node, context, packet)
-            if type(result) is not CoroutineType:
+            work = work_in(result)
+            if work is None:
                 await self._deliver(node, await finished(self.run, node, context, result))
                 return
-            work: Coroutine[Any, Any, Packet] = result
         else:
             work = execute(self.run, node, packet)
         if self.crew is None:

@@ -18,9 +18,13 @@ def empty_value(form: Any) -> Callable[[], Any] | None:
     """
     if form is Any or form is object or form is None or form is NoneType or NoneType in get_args(form):
         return _nothing
-    origin = get_origin(form) or form
+    origin: Any = get_origin(form) or form
     if not isinstance(origin, type):
         return None
+    return _of_class(origin)
+
+
+def _of_class(origin: type[Any]) -> Callable[[], Any] | None:
     if origin in (str, bytes, list, dict, set, frozenset, tuple):
         return origin
     if issubclass(origin, BaseModel):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextvars import Context
-from types import CoroutineType
 from typing import Any
 
 import anyio
@@ -12,7 +11,7 @@ from anyio import EndOfStream
 
 from ..schema import StreamReader
 from ._body import Body
-from ._context import current_frame, enter, resume_within, within
+from ._context import current_frame, enter, resume_within, within, work_in
 from ._packets import Packet
 from ._plan import NodePlan
 from ._run import Run
@@ -29,8 +28,9 @@ async def run_node(run: Run, node: NodePlan, packet: Packet) -> Packet:
     packet = await prepared(run, node, context, packet)
     if node.plain and not run.packets.streaming and not run.bodies:
         packet = call_plain(run, node, context, packet)
-        if type(packet) is CoroutineType:
-            packet = await within(context, finish_plain(run, node, packet))
+        work = work_in(packet)
+        if work is not None:
+            packet = await within(context, finish_plain(run, node, work))
     else:
         packet = await within(context, execute(run, node, packet))
     return await finished(run, node, context, packet)
@@ -80,15 +80,14 @@ async def run_line(run: Run, node: NodePlan, packet: Packet) -> tuple[NodePlan, 
             context = base.copy()
             try:
                 packet = context.run(enter, (run, node, 1), node.body.invoke, packet)
-                if type(packet) is CoroutineType:
+                work = work_in(packet)
+                if work is not None:
                     try:
-                        trap = context.run(packet.send, None)
+                        trap = context.run(work.send, None)
                     except StopIteration as stop:
                         packet = stop.value
                     else:
-                        packet = await resume_within(context, packet, trap)
-                elif hasattr(packet, "__await__"):
-                    packet = await packet
+                        packet = await resume_within(context, work, trap)
             except Exception as error:
                 located = run.located(run.path(node), "node", error)
                 raise located from located.__cause__
@@ -181,12 +180,12 @@ async def _first_chunk_included(run: Run, policy: Retry, packet: Packet) -> Pack
     try:
         first = await reader.receive()
     except EndOfStream:
-        return StreamReader.of()
+        return StreamReader.from_iterable(list[Any]())
     return _with_first(first, reader)
 
 
 def _with_first(first: Any, rest: StreamReader[Any]) -> StreamReader[Any]:
-    async def chunks() -> Any:
+    async def chunks() -> AsyncGenerator[Any, None]:
         async with rest:
             yield first
             async for chunk in rest:

@@ -15,6 +15,7 @@ from typing import Any, Union, cast, get_args, get_origin, is_typeddict
 from pydantic import BaseModel
 
 from ..schema import NO_VALUE, StreamReader, merge
+from ._merge import as_mapping
 from ._types import Fit, checker, fits, resolve_hints, type_name, value_type_name
 
 Path = tuple[str, ...]
@@ -235,17 +236,18 @@ def _plant(tree: dict[str, Any], path: Path, value: Any) -> None:
 def _extract(sender: str, mapping: FieldMapping, value: Any) -> Any:
     for depth, name in enumerate(mapping.source):
         where = f"{sender!r} ({mapping})"
-        if isinstance(value, Mapping):
-            if name not in value:
-                there = ", ".join(map(repr, list(cast("Mapping[Any, Any]", value))[:5])) or "nothing"
+        keyed = as_mapping(value)
+        if keyed is not None:
+            if name not in keyed:
+                there = ", ".join(map(repr, list(keyed)[:5])) or "nothing"
                 raise MappingError(f"{where}: {_shown(mapping.source[:depth])} has no {name!r}; there is {there}")
-            value = value[name]  # pyright: ignore[reportUnknownVariableType]
+            value = keyed[name]
         elif value is None or name.startswith("_") or not hasattr(value, name):
             got = value_type_name(value)
             raise MappingError(f"{where}: {_shown(mapping.source[:depth])} is {got} and has no {name!r}")
         else:
             value = getattr(value, name)
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 # -- types of fields -------------------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def _without_none(form: Any) -> Any:
 def _required(form: Any) -> set[str]:
     origin = get_origin(form) or form
     if is_typeddict(origin):
-        return set(cast("Any", origin).__required_keys__)
+        return set(origin.__required_keys__)
     if is_dataclass(origin):
         plain = [f for f in fields(origin) if f.default is MISSING and f.default_factory is MISSING and f.init]
         return {f.name for f in plain}

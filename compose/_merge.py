@@ -13,6 +13,17 @@ T = TypeVar("T")
 Merge = Callable[[Sequence[Any]], Any]
 
 
+def as_mapping(value: Any) -> Mapping[Any, Any] | None:
+    """Give a value as a mapping, or None if it is none."""
+    return value if isinstance(value, Mapping) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def class_of(value: Any) -> type[Any]:
+    """Give a value's class."""
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    return kind
+
+
 class MergeConflictError(ValueError):
     """Values do not merge; the scheduler adds where."""
 
@@ -70,15 +81,17 @@ def mergeable(form: Any) -> Fit:
     """Say whether values of a declared type always, never or maybe merge."""
     origin = get_origin(form) or form
     if isinstance(origin, type):
-        if origin is object:
-            return Fit.MAY
-        if issubclass(origin, Mapping) or DEFAULT_MERGES.find(origin) is not None:
-            return Fit.ALWAYS
-        return Fit.NEVER
+        return _class_merges(origin)  # pyright: ignore[reportUnknownArgumentType]
     if get_origin(form) is not None and get_args(form):
         found = {mergeable(a) for a in get_args(form) if isinstance(get_origin(a) or a, type)}
         return Fit.NEVER if found == {Fit.NEVER} else Fit.MAY
     return Fit.MAY
+
+
+def _class_merges(kind: type[Any]) -> Fit:
+    if kind is object:
+        return Fit.MAY
+    return Fit.ALWAYS if issubclass(kind, Mapping) or DEFAULT_MERGES.find(kind) is not None else Fit.NEVER
 
 
 def merge_values(senders: Sequence[str], values: Sequence[Any]) -> Any:
@@ -87,11 +100,11 @@ def merge_values(senders: Sequence[str], values: Sequence[Any]) -> Any:
     Raises:
         MergeConflictError: If they do not merge: the same key from two senders, or types without a rule.
     """
-    if all(isinstance(v, Mapping) for v in values):
+    if all(as_mapping(v) is not None for v in values):
         return union(senders, values)
     first = values[0]
-    function = DEFAULT_MERGES.find(type(first))
-    if function is not None and all(DEFAULT_MERGES.find(type(v)) is function for v in values):
+    function = DEFAULT_MERGES.find(class_of(first))
+    if function is not None and all(DEFAULT_MERGES.find(class_of(v)) is function for v in values):
         return function(values)
     sent = ", ".join(f"{s!r} sent {value_type_name(v)}" for s, v in zip(senders, values, strict=True))
     raise MergeConflictError(

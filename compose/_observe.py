@@ -127,11 +127,11 @@ class Observer:
     async def graph_end(self, run: Run, packet: Any) -> Any:
         """Note a graph's output; a stream is watched to its end."""
         info = self._graph_info(run)
-        if not isinstance(packet, StreamReader):
-            await self._ends(run, info, packet)
-            self.say(run, RunEnded, info.path, output=packet)
-            return packet
-        return await self._watched(run, info, packet, None)
+        if run.packets.streaming:
+            return await self._watched(run, info, packet, None)
+        await self._ends(run, info, packet)
+        self.say(run, RunEnded, info.path, output=packet)
+        return packet
 
     async def graph_error(self, run: Run, error: BaseException) -> None:
         """Note that a graph failed."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from ..schema import NO_VALUE, StreamReader
 from ._body import Body
-from ._merge import MergeConflictError, merge_values
+from ._merge import MergeConflictError, as_mapping, merge_values
 from ._plan import BranchPlan, Check, NodePlan
 from ._run import Run
 from ._streams import boxed, checked_reader, chunks_to_value, merged_reader, node_reader
@@ -145,7 +145,12 @@ class StreamPackets:
 
     def wrap(self, node: NodePlan, packet: Packet) -> Packet:
         key = node.output_key
-        return packet.convert(lambda chunk: {key: chunk})
+
+        def wrapped(chunk: Any) -> dict[str | None, Any]:
+            return {key: chunk}
+
+        reader: StreamReader[Any] = packet
+        return reader.convert(wrapped)
 
     async def after(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         assert node.post is not None, "only called where there is one"
@@ -204,12 +209,17 @@ async def ask_condition(branch: BranchPlan, given: Any) -> Any:
 def pick(run: Run, node: NodePlan, packet: Any) -> Any:
     """Take the value under a node's input key."""
     key = cast("str", node.input_key)
-    if not isinstance(packet, Mapping):
+    keyed = as_mapping(packet)
+    if keyed is None:
         where = f"the input of node {run.path(node)!r}"
         raise run.fail(ValueTypeError(run.path(node), where, "a dict", value_type_name(packet)))
-    if key not in packet:
-        raise run.fail(MissingKeyError(run.path(node), key, sorted(map(str, cast("Mapping[Any, Any]", packet)))))
-    return packet[key]  # pyright: ignore[reportUnknownVariableType]
+    if key not in keyed:
+        raise run.fail(MissingKeyError(run.path(node), key, sorted(map(str, keyed))))
+    found = keyed[key]
+    check = node.key_check
+    if check is not None and not check.accepts(found):
+        raise run.fail(ValueTypeError(run.path(node), check.edge, check.wanted, value_type_name(found)))
+    return found
 
 
 def _picked_stream(run: Run, node: NodePlan, reader: StreamReader[Any]) -> StreamReader[Any]:
@@ -220,12 +230,11 @@ def _picked_stream(run: Run, node: NodePlan, reader: StreamReader[Any]) -> Strea
 
     def take(chunk: Any) -> Any:
         nonlocal found
-        if isinstance(chunk, Mapping) and key in chunk:
+        keyed = as_mapping(chunk)
+        if keyed is None or key in keyed:
             found = True
-            return cast("Mapping[str, Any]", chunk)[key]
-        if not isinstance(chunk, Mapping):
             return pick(run, node, chunk)
-        seen.update(map(str, cast("Mapping[Any, Any]", chunk)))
+        seen.update(map(str, keyed))
         return NO_VALUE
 
     def ended() -> Any:
@@ -242,10 +251,10 @@ def merge_all(run: Run, node: NodePlan, values: Mapping[int, Any]) -> Any:
     try:
         if node.assembler is not None:
             return node.assembler.assemble(dict(zip(names, values.values(), strict=True)))
+        if node.merge is not None:  # also for one value: what the function makes need not be what it gets
+            return node.merge(list(values.values()))
         if len(values) == 1:
             return next(iter(values.values()))
-        if node.merge is not None:
-            return node.merge(list(values.values()))
         return merge_values(names, list(values.values()))
     except MergeConflictError as error:
         raise run.fail(MergeError(run.path(node), str(error))) from None
@@ -283,7 +292,8 @@ async def call_value(run: Run, node: NodePlan, body: Body, value: Any) -> Any:
 async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader[Any]) -> StreamReader[Any]:
     """Run a body from a stream to a stream."""
     if body.nested is not None:
-        return await run.call_nested(node, body.nested, reader)
+        inner: StreamReader[Any] = await run.call_nested(node, body.nested, reader)
+        return inner
     if body.transform is not None:
         made = body.transform(reader)
         if hasattr(made, "__await__"):

@@ -15,8 +15,8 @@ R5  The step counter never exceeds the limit; START and END are not counted. (:f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import CoroutineType
 
+from ._context import work_in
 from ._crew import Crew, make_crew
 from ._execute import call_plain, count_step, execute, failure, finished, prepared, run_line, run_node
 from ._packets import Packet
@@ -78,7 +78,7 @@ class Inbox:
         box = self._sent.pop(target, None)
         if not box:
             return run.packets.empty(node)
-        if len(box) == 1 and node.assembler is None and not node.label_sources:
+        if len(box) == 1 and node.assembler is None and node.merge is None and not node.label_sources:
             return next(iter(box.values()))
         return await run.packets.merge(run, node, {s: box[s] for s in node.data_sources if s in box})
 
@@ -143,11 +143,12 @@ async def _perform(run: Run, crew: Crew, tasks: Sequence[Task]) -> list[Task]:
     for slot, (node, _) in enumerate(tasks):
         if simple and node.plain:
             results[slot] = result = call_plain(run, node, contexts[slot], given[slot])
-            if type(result) is not CoroutineType:
+            work = work_in(result)
+            if work is None:
                 continue
-            crew.start(slot, result, contexts[slot])
         else:
-            crew.start(slot, execute(run, node, given[slot]), contexts[slot])
+            work = execute(run, node, given[slot])
+        crew.start(slot, work, contexts[slot])
         pending += 1
     while pending:
         for slot, result, error in await crew.news():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import copy_context
 from typing import Any, Generic
@@ -70,7 +70,9 @@ class Runnable(Generic[InputT, OutputT]):
             return output  # type: ignore[no-any-return]
 
     @asynccontextmanager
-    async def stream(self, value: InputT, options: RunOptions | None = None) -> AsyncIterator[StreamReader[OutputT]]:
+    async def stream(
+        self, value: InputT, options: RunOptions | None = None
+    ) -> AsyncGenerator[StreamReader[OutputT], None]:
         """Run the graph from a value to a stream, which is open inside the ``async with``.
 
         Leaving the block ends the run: whatever it still had open is closed and awaited.
@@ -122,7 +124,7 @@ class Runnable(Generic[InputT, OutputT]):
     @asynccontextmanager
     async def transform(
         self, source: AsyncIterable[InputT] | Iterable[InputT], options: RunOptions | None = None
-    ) -> AsyncIterator[StreamReader[OutputT]]:
+    ) -> AsyncGenerator[StreamReader[OutputT], None]:
         """Run the graph from a stream to a stream, which is open inside the ``async with``.
 
         Args:
@@ -183,7 +185,9 @@ class Runnable(Generic[InputT, OutputT]):
         return Body(plan.input, plan.output, plan.kind, plan.name or plan.kind, nested=plan, target=self)
 
     @asynccontextmanager
-    async def events(self, value: InputT, options: RunOptions | None = None) -> AsyncIterator[StreamReader[Event]]:
+    async def events(
+        self, value: InputT, options: RunOptions | None = None
+    ) -> AsyncGenerator[StreamReader[Event], None]:
         """Run the graph in stream mode and watch all that happens, nested graphs included, in one ordered stream.
 
         The last event of a run that succeeds is its :class:`RunEnded`, with the whole output. A run that fails gives

@@ -235,6 +235,23 @@ def _as_async(call: Any) -> Any:
     return run
 
 
+class _LoopTurn:
+    """Tells whether asyncio's loop has turned: it calls back as soon as the present step ends."""
+
+    __slots__ = ("_handle", "_turned")
+
+    def __init__(self) -> None:
+        self._turned = False
+        self._handle = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turned = True
+
+    def turned(self) -> bool:
+        self._handle.cancel()
+        return self._turned
+
+
 def _turn_marker() -> Any:
     """Make a mark that tells later whether the event loop has moved on since."""
     try:
@@ -242,10 +259,7 @@ def _turn_marker() -> Any:
     except RuntimeError:
         task = None
     if task is not None:
-        # The loop runs this as soon as the present step ends; so if it has run, something was awaited.
-        marker: list[Any] = []
-        marker.append(asyncio.get_running_loop().call_soon(marker.clear))
-        return marker
+        return _LoopTurn()
     import trio
 
     current = trio.lowlevel.current_task()
@@ -253,10 +267,7 @@ def _turn_marker() -> Any:
 
 
 def _turned_since(marker: Any) -> bool:
-    if isinstance(marker, list):
-        if not marker:
-            return True
-        marker[0].cancel()
-        return False
+    if isinstance(marker, _LoopTurn):
+        return marker.turned()
     task, points = marker
-    return getattr(task, "_schedule_points", None) != points
+    return bool(getattr(task, "_schedule_points", None) != points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def boxed(value: Any) -> StreamReader[Any]:
     """Make a stream of one chunk."""
-    return StreamReader.of(value)
+    of: Callable[[Any], StreamReader[Any]] = StreamReader.of
+    return of(value)
 
 
 def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None) -> StreamReader[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -47,7 +47,9 @@ def run_sync(function: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextmanager
-def stream_sync(open_stream: Callable[[], AbstractAsyncContextManager[StreamReader[T]]]) -> Iterator[Iterator[T]]:
+def stream_sync(
+    open_stream: Callable[[], AbstractAsyncContextManager[StreamReader[T]]],
+) -> Generator[Iterator[T], None, None]:
     """Open a stream in a thread with a loop of its own, and give its chunks one by one as they come."""
     context = copy_context()
     with (
