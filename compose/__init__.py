@@ -37,7 +37,7 @@ from ._tool_call import Middleware, NextCall
 from ._tool_context import CurrentCall, current_context, current_tool_call
 from ._tool_ids import with_call_ids
 from ._tool_set import ErrorPolicies, ErrorPolicy, FailureKind, ToolAlias
-from ._tools_node import ToolsNode
+from ._tools_node import ToolsNode, current_tools
 from ._tools_options import ToolsOptions
 from ._workflow import Workflow, WorkflowNode
 from .errors import (
@@ -134,6 +134,7 @@ __all__ = (
     "current_context",
     "current_state",
     "current_tool_call",
+    "current_tools",
     "draw_mermaid",
     "emit",
     "field",

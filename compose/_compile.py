@@ -38,6 +38,7 @@ def compile_spec(
     """
     spec = _private_copy(given, name)
     chosen: Trigger = default_trigger if trigger is None else trigger
+    max_steps = spec.max_steps if max_steps is None else max_steps
     checked = Checked(spec, "all" if chosen == "all" else "any", (given, *around))
     _options(checked, trigger, max_steps)
     checked.check()
@@ -202,6 +203,7 @@ class _Planner:
             pre=_handler(node.pre, "pre-handler"),
             post=_handler(node.post, "post-handler"),
             input_key=node.input_key,
+            key_check=_key_check(node),
             output_key=node.output_key,
             merge=node.merge,
             label_sources=node.label_sources,
@@ -249,7 +251,8 @@ class _Planner:
         edge = node.edges[0]
         target = nodes[edge.target]
         simple = edge.control and edge.data and edge.check is None and target.index < self.end
-        simple = simple and target.assembler is None and not target.label_sources and not target.join
+        simple = simple and target.assembler is None and target.merge is None
+        simple = simple and not target.label_sources and not target.join
         if not simple or (self.checked.trigger == "all" and target.relations != 1):
             return node
         if target.index in self.fed_apart:
@@ -262,6 +265,12 @@ def _check(where: str, given: Any, wanted: Any) -> Check | None:
         return None
     accepts: Callable[[object], bool] = checker(wanted)
     return Check(accepts, type_name(wanted), where)
+
+
+def _key_check(node: NodeSpec) -> Check | None:
+    if node.input_key is None:
+        return None
+    return _check(f"the value under the key {node.input_key!r} in the input of node {node.key!r}", Any, node.input)
 
 
 def _handler(spec: HandlerSpec | None, where: str) -> HandlerPlan | None:

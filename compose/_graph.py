@@ -128,6 +128,7 @@ class Graph(GraphLike[InputT, OutputT]):
         input: The type of the input, in place of the subscript.
         output: The type of the output, in place of the subscript.
         name: What callbacks, drawings and errors call the graph.
+        max_steps: The bound on supersteps that holds where ``compile`` is given none, as for a nested graph.
 
     Example:
         >>> from anabranch.compose import END, START, Graph
@@ -148,8 +149,10 @@ class Graph(GraphLike[InputT, OutputT]):
         input: Any = None,
         output: Any = None,
         name: str = "",
+        max_steps: int | None = None,
     ) -> None:
-        super().__init__(GraphSpec("graph", input, output, name, state=state, state_type=state_type(state)))
+        kind = state_type(state)
+        super().__init__(GraphSpec("graph", input, output, name, state=state, state_type=kind, max_steps=max_steps))
 
     # The most specific shapes first: a checker takes the first that fits.
     @overload

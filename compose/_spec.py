@@ -143,4 +143,5 @@ class GraphSpec:
     state_type: Any = None
     end_assembler: Assembler | None = None
     end_merge: Callable[[Sequence[Any]], Any] | None = None
+    max_steps: int | None = None
     problems: list[Problem] = field(default_factory=list[Problem])

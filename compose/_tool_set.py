@@ -98,7 +98,7 @@ class Entry:
 class ToolSet:
     """Tools by name and alias."""
 
-    __slots__ = ("_by_name", "entries")
+    __slots__ = ("_by_name", "entries", "infos")
 
     def __init__(
         self,
@@ -114,16 +114,13 @@ class ToolSet:
             if name in self.entries:
                 raise ToolDefinitionError(f"two tools are called {name!r}; give one of them another name")
             self.entries[name] = Entry(tool, policies(name), timeout)
+        self.infos: tuple[ToolInfo, ...] = tuple([tool.info for tool in tools])
+        """What a model is told about the tools."""
         self._by_name = dict(self.entries)
         for name, alias in aliases.items():
             entry = self.entries.get(name)
             if entry is not None:
                 self._add_alias(entry, ToolAlias((alias,)) if isinstance(alias, str) else alias)
-
-    @property
-    def infos(self) -> tuple[ToolInfo, ...]:
-        """What a model is told about the tools."""
-        return tuple([entry.tool.info for entry in self.entries.values()])
 
     def find(self, name: str) -> Entry | None:
         """Find the tool that answers to a name or alias."""

@@ -83,9 +83,8 @@ class ToolsNode:
         self._timeout = timeout
         self._policies = policies_of(on_error, "on_error")
         self._policies_of = {name: policies_of(p, f"on_error_of {name!r}") for name, p in (on_error_of or {}).items()}
-        handlers = [] if argument_handler is None else [argument_handler]
-        handlers += [h for m in middlewares if (h := getattr(m, "handle_arguments", None)) is not None]
-        self._steps = Steps(self._tool_set(), tuple(handlers), tuple(middlewares), unknown_tool, self._policies)
+        handlers = (*(() if argument_handler is None else (argument_handler,)), *_handlers(middlewares))
+        self._steps = Steps(self._tool_set(), handlers, tuple(middlewares), unknown_tool, self._policies)
 
     def __repr__(self) -> str:
         return f"<tools node of {', '.join(self._steps.tools.entries) or 'no tools'}>"
@@ -131,6 +130,23 @@ class ToolsNode:
             made._aliases = dict(options.aliases)
         old = self._steps
         made._steps = Steps(made._tool_set(), old.handlers, old.middlewares, old.unknown, old.node_policies)
+        return made
+
+    def with_middlewares(self, *middlewares: Middleware) -> ToolsNode:
+        """Make a node that has further middlewares, around those of this one, which stays as it is.
+
+        Args:
+            *middlewares: The first one is outermost.
+
+        Returns:
+            The new node.
+        """
+        made = object.__new__(ToolsNode)
+        made.__dict__.update(self.__dict__)
+        old = self._steps
+        all_of_them = (*middlewares, *old.middlewares)
+        handlers = (*_handlers(middlewares), *old.handlers)
+        made._steps = Steps(old.tools, handlers, all_of_them, old.unknown, old.node_policies)
         return made
 
     def as_node(self) -> Body:
@@ -255,6 +271,30 @@ class ToolsNode:
     def _tool_set(self) -> ToolSet:
         policies = self._policies_of
         return ToolSet(self._tools, self._aliases, lambda name: policies.get(name, self._policies), self._timeout)
+
+
+def current_tools(key: str) -> tuple[ToolInfo, ...] | None:
+    """Tell which tools a tools node of this run has, options of the run included; for models that have to know them.
+
+    Args:
+        key: The key of the node, in the same graph as the node that asks.
+
+    Returns:
+        What a model is told about them, or None if there is no tools node with this key, or outside of a run.
+    """
+    frame = current_frame.get()
+    if frame is None:
+        return None
+    run = frame[0]
+    number = run.plan.keys.get(key)
+    if number is None:
+        return None
+    node = run.bodies.get(number, run.plan.nodes[number].body).target
+    return node.infos if isinstance(node, ToolsNode) else None
+
+
+def _handlers(middlewares: Sequence[Middleware]) -> Sequence[ArgumentHandler]:
+    return [handle for m in middlewares if (handle := getattr(m, "handle_arguments", None)) is not None]
 
 
 def _require_ids(calls: Sequence[ToolCall]) -> None:

@@ -1,0 +1,240 @@
+"""``ReactAgent``: a model that calls tools until it has an answer, as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from ...compose import END, START, Event, Graph, Lambda, Middleware, Runnable, RunOptions, ToolsNode
+from ...schema import ChatModel, Message, StreamReader, Tool, Usage
+from ._decide import ToolCallChecker, decide, decide_at_first, deciding_by
+from ._direct import DirectReturn, names_of, note_direct
+from ._model import AgentModel
+from ._prompt import BeforeModel, HistoryFunction, Limits, SystemPrompt
+from ._state import AgentState, states
+
+if TYPE_CHECKING:
+    from ...compose._body import Body
+
+Question = str | Message | Sequence[Message]
+"""What an agent can be asked: a user's text, a message, or a whole history."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """What a run of an agent gave.
+
+    Attributes:
+        message: The answer; the last message of the history.
+        messages: The history: what the agent was given, and all that came after.
+        usage: What the model calls of this run cost.
+        rounds: How often the model was asked.
+    """
+
+    message: Message
+    messages: list[Message]
+    usage: Usage
+    rounds: int
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return self.message.text
+
+
+class ReactAgent:
+    """A model that reasons and acts: it calls tools, sees their results, and goes on until it has an answer.
+
+    It is a graph with the nodes ``chat``, ``tools`` and ``direct_return``; its state is the history. What a tool does
+    wrong is told to the model. Messages and settings that it is given are never changed.
+
+    Args:
+        model: The chat model. One that promises ``tool_calls_first = True`` is judged by its first chunk, so that its
+            answers stream at once; of any other an answer is known as such at its end.
+        tools: The tools, or a :class:`~anabranch.compose.ToolsNode` where more is to be said about them.
+        system_prompt: What goes in front of the history that the model sees, unless that begins with a system message:
+            a text, a message, or a function (sync or async) that makes one of the history.
+        max_rounds: How often the model may be asked in one run.
+        message_modifier: Changes what the model sees, for each call anew: gets a copy of the history, gives messages.
+        message_rewriter: Changes the history itself before each model call, for example to shorten it.
+        return_directly: Names of tools whose result is the answer, if they succeed.
+        tool_call_checker: Decides, from a copy of the model's stream, whether there are tool calls to run.
+        middlewares: Stand around every tool call, the first one outermost.
+        fallback: A model, or several, to ask when the model fails before any of its answer is out.
+        fallback_on: After which errors.
+        max_tool_calls: How many tool calls one run may make.
+        max_tokens: How many tokens the model may take in one run; noticed before the next model call.
+        name: What drawings, callbacks and errors call the agent.
+
+    Raises:
+        ValueError: A limit is not positive, or a name in ``return_directly`` is no tool's.
+        ToolDefinitionError: Something among the tools is none, or two have the same name.
+
+    Example:
+        >>> from anabranch.compose.testing import ScriptedModel
+        >>> from anabranch.schema import ToolCall, tool
+        >>> @tool
+        ... async def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> calls = Message.assistant(tool_calls=[ToolCall(id="c1", name="add", arguments='{"a": 2, "b": 3}')])
+        >>> agent = ReactAgent(ScriptedModel([calls, "It is 5."]), tools=[add])
+        >>> (await agent.generate("What is 2 + 3?")).text
+        'It is 5.'
+    """
+
+    def __init__(  # noqa: PLR0913  (one for each thing that can be set)
+        self,
+        model: ChatModel,
+        tools: Sequence[Tool] | ToolsNode = (),
+        *,
+        system_prompt: SystemPrompt | None = None,
+        max_rounds: int = 12,
+        message_modifier: HistoryFunction | None = None,
+        message_rewriter: HistoryFunction | None = None,
+        return_directly: Collection[str] = (),
+        tool_call_checker: ToolCallChecker | None = None,
+        middlewares: Sequence[Middleware] = (),
+        fallback: ChatModel | Sequence[ChatModel] = (),
+        fallback_on: tuple[type[Exception], ...] = (Exception,),
+        max_tool_calls: int | None = None,
+        max_tokens: int | None = None,
+        name: str = "agent",
+    ) -> None:
+        models = (model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))
+        node = tools if isinstance(tools, ToolsNode) else ToolsNode(tools)
+        node = node.with_middlewares(note_direct, *middlewares)
+        limits = Limits(max_rounds, max_tool_calls, max_tokens)
+        before = BeforeModel(system_prompt, "", message_rewriter, message_modifier, limits)
+        direct = DirectReturn(node, names_of(node, return_directly))
+        if tool_call_checker is not None:
+            decision = deciding_by(tool_call_checker)
+        else:
+            first = all(getattr(m, "tool_calls_first", False) is True for m in models)
+            decision = decide_at_first if first else decide
+        graph = Graph[list[Message], Message](state=AgentState, name=name, max_steps=2 * max_rounds + 2)
+        graph.add_node("chat", AgentModel(models, node.infos, (), fallback_on), pre=before.__call__)
+        graph.add_node("tools", node, pre=limits.before_tools)
+        graph.add_node("direct_return", Lambda(invoke=direct.give, transform=direct.give_chunks))
+        graph.add_edge(START, "chat")
+        graph.add_branch("chat", decision, name="decide")
+        graph.add_branch("tools", direct.after_tools)
+        graph.add_edge("direct_return", END)
+        self.name = name
+        self.graph = graph
+        """The agent as a graph, to be nested in another."""
+        self.runnable: Runnable[list[Message], Message] = graph.compile()
+        """The agent's graph, compiled."""
+
+    def __repr__(self) -> str:
+        return f"<agent {self.name!r}>"
+
+    def as_node(self) -> Body:
+        """Give the body of a node that is this agent."""
+        return self.runnable.as_node()
+
+    async def generate(self, question: Question, options: RunOptions | None = None) -> Message:
+        """Ask the agent, and wait for its answer.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            The answer: the model's last message, or the message of a tool whose result is returned directly.
+
+        Raises:
+            RoundLimitExceeded: The model was asked ``max_rounds`` times without an answer; there are such errors for
+                ``max_tool_calls`` and ``max_tokens`` too.
+            NodeError: The model or something of the user's failed; the original is its ``__cause__``.
+        """
+        return await self.runnable.invoke(_history(question), options)
+
+    async def run(self, question: Question, options: RunOptions | None = None) -> AgentResult:
+        """Do what :meth:`generate` does, and give the history and the usage too.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            The answer and what led to it.
+        """
+        left: list[AgentState] = []
+        token = states.set(left)
+        try:
+            message = await self.runnable.invoke(_history(question), options)
+        finally:
+            states.reset(token)
+        state = left[0]
+        return AgentResult(message, list(state.messages), state.usage, state.rounds)
+
+    def stream(
+        self, question: Question, options: RunOptions | None = None
+    ) -> AbstractAsyncContextManager[StreamReader[Message]]:
+        """Ask the agent, and read its answer chunk by chunk: ``async with agent.stream(question) as reader: ...``.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            A context manager that gives the reader of the answer's chunks; leaving it ends the run.
+        """
+        return self.runnable.stream(_history(question), options)
+
+    def events(
+        self, question: Question, options: RunOptions | None = None
+    ) -> AbstractAsyncContextManager[StreamReader[Event]]:
+        """Ask the agent, and watch all that happens: ``async with agent.events(question) as events: ...``.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            A context manager that gives the reader of the events; the last one of a run that succeeds is its
+            :class:`~anabranch.compose.RunEnded`.
+        """
+        return self.runnable.events(_history(question), options)
+
+    def generate_sync(self, question: Question, options: RunOptions | None = None) -> Message:
+        """Do what :meth:`generate` does from code without ``await``.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            The answer.
+        """
+        return self.runnable.invoke_sync(_history(question), options)
+
+    def stream_sync(
+        self, question: Question, options: RunOptions | None = None
+    ) -> AbstractContextManager[Iterator[Message]]:
+        """Do what :meth:`stream` does from code without ``await``: ``with agent.stream_sync(question) as chunks: ...``.
+
+        Args:
+            question: A user's text, a message, or a history.
+            options: What to do otherwise in this run.
+
+        Returns:
+            A context manager that gives an iterator of chunks.
+        """
+        return self.runnable.stream_sync(_history(question), options)
+
+
+def _history(question: Question) -> list[Message]:
+    """Make a history of a question."""
+    if isinstance(question, str):
+        return [Message.user(question)]
+    if isinstance(question, Message):
+        return [question]
+    messages = list(question)
+    for message in cast("list[Any]", messages):
+        if not isinstance(message, Message):
+            raise TypeError(f"an agent is asked a text, a Message or a list of messages, got {type(message).__name__}")
+    return messages

@@ -1,0 +1,115 @@
+"""The agent's model as a node: the models behind it, and what it notes of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+from ...compose import current_state, current_tools, with_call_ids
+from ...schema import NO_OPTIONS, ChatModel, Message, ModelOptions, StreamReader, ToolInfo, concat
+from ._state import AgentState
+
+
+class AgentModel:
+    """A chat model that asks the agent's model, falls back to others, and adds the answer to the history.
+
+    A model that fails is followed by the next one, as long as nothing of its answer is out.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[ChatModel],
+        tools: Sequence[ToolInfo],
+        more_tools: Sequence[ToolInfo],
+        fallback_on: tuple[type[Exception], ...],
+    ) -> None:
+        self._models = models
+        self._tools = tuple(tools)
+        self._more = tuple(more_tools)
+        self._bound = self._bind(self._tools)
+        self._fallback_on = fallback_on
+        self.name = str(getattr(models[0], "name", None) or type(models[0]).__name__)
+
+    def with_tools(self, tools: Sequence[ToolInfo], choice: Any = "auto") -> AgentModel:
+        """Make one that knows these tools."""
+        return AgentModel(self._models, tools, self._more, self._fallback_on)
+
+    async def generate(self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS) -> Message:
+        """Answer with one message, and note it."""
+        models = self._models_of_run()
+        for model in models:
+            try:
+                message = await _generate(model, messages, options)
+            except self._fallback_on:
+                if model is models[-1]:
+                    raise
+            else:
+                return await _note(_normalised(message))
+        raise AssertionError("the last model answers or raises")
+
+    async def stream(
+        self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS
+    ) -> AsyncGenerator[Message, None]:
+        """Answer chunk by chunk, and note the whole."""
+        chunks: list[Message] = []
+        models = self._models_of_run()
+        for model in models:
+            try:
+                async with aclosing(_stream(model, messages, options)) as stream:
+                    async for chunk in stream:
+                        chunks.append(chunk)
+                        yield chunk
+                break
+            except self._fallback_on:
+                if chunks or model is models[-1]:
+                    raise
+        await _note(concat(chunks))
+
+    def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
+        infos = (*tools, *self._more)
+        return [model.with_tools(infos) if infos else model for model in self._models]
+
+    def _models_of_run(self) -> Sequence[ChatModel]:
+        tools = current_tools("tools")
+        return self._bound if tools is None or tools == self._tools else self._bind(tools)
+
+
+async def _generate(model: ChatModel, messages: Sequence[Message], options: ModelOptions) -> Message:
+    if hasattr(model, "generate"):
+        return await model.generate(messages, options)
+    return concat([chunk async for chunk in _stream(model, messages, options)])
+
+
+async def _stream(
+    model: ChatModel, messages: Sequence[Message], options: ModelOptions
+) -> AsyncGenerator[Message, None]:
+    if not hasattr(model, "stream"):
+        yield await model.generate(messages, options)
+        return
+    made: Any = model.stream(messages, options)
+    if hasattr(made, "__await__"):
+        made = await made
+    async with StreamReader.from_iterable(made) as reader:
+        async for chunk in reader:
+            yield cast("Message", chunk)
+
+
+async def _note(message: Message) -> Message:
+    """Add an answer to the history, each of its calls with an id of its own."""
+    async with current_state(AgentState) as state:
+        message = with_call_ids(message, f"call_{len(state.messages)}")
+        state.messages.append(message)
+        if message.usage is not None:
+            state.usage += message.usage
+    return message
+
+
+def _normalised(message: Message) -> Message:
+    """Bring a whole message into the form that its stream would make, where it may differ from it."""
+    calls = message.tool_calls
+    if isinstance(message.content, str) and (
+        not calls or (len({c.id for c in calls}) == len(calls) and all(c.id and c.index is None for c in calls))
+    ):
+        return message
+    return concat([message])
