@@ -91,6 +91,8 @@ class NodePlan:
     pre: HandlerPlan | None = None
     post: HandlerPlan | None = None
     input_key: str | None = None
+    key_check: Check | None = None
+    """The test of what is under the input key, whose type no edge knows."""
     output_key: str | None = None
     merge: Callable[[Sequence[Any]], Any] | None = None
     label_sources: bool = False
