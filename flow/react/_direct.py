@@ -73,7 +73,7 @@ class DirectReturn:
         self._names = names
 
     def after_tools(self, results: list[Message]) -> Literal["chat", "direct_return"]:
-        """Choose the call to be returned: the last that asked for it, else the first that is named; one that succeeded."""
+        """Choose, of the calls that succeeded, the last that asked to be returned, else the first that is named."""
         with current_state(AgentState) as state:
             wanted = [position for position in reversed(state.marked) if not results[position].is_error]
             if not wanted and self._names:

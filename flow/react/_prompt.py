@@ -56,7 +56,7 @@ class BeforeModel:
         assert prompt is not None, "only called where there is one"
         if isinstance(prompt, Message):
             return prompt
-        made = await settled(prompt(list(state.messages)))
+        made: str | Message = await settled(prompt(list(state.messages)))
         return made if isinstance(made, Message) else Message.system(_joined(made, self._more))
 
 
@@ -117,4 +117,4 @@ async def settled(given: T | Awaitable[T]) -> T:
     """Await what a function of the user's gave, if it is to be awaited."""
     if hasattr(given, "__await__"):
         return await cast("Awaitable[T]", given)
-    return given  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+    return given  # pyright: ignore[reportReturnType]
