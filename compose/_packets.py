@@ -16,7 +16,7 @@ from ._body import Body
 from ._merge import MergeConflictError, as_mapping, merge_values
 from ._plan import BranchPlan, Check, NodePlan
 from ._run import Run
-from ._streams import boxed, checked_reader, chunks_to_value, merged_reader, node_reader
+from ._streams import boxed, checked_reader, chunks_to_value, keyed_reader, merged_reader, node_reader
 from ._types import value_type_name
 from .errors import MergeError, MissingKeyError, ValueTypeError
 
@@ -41,7 +41,7 @@ class Packets(Protocol):
         """Run the body of a node once; called inside the node's context."""
         ...
 
-    def wrap(self, node: NodePlan, packet: Packet) -> Packet:
+    def wrap(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         """Put under the output key."""
         ...
 
@@ -92,7 +92,7 @@ class ValuePackets:
     async def perform(self, run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet:
         return await call_value(run, node, body, packet)
 
-    def wrap(self, node: NodePlan, packet: Packet) -> Packet:
+    def wrap(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         return {node.output_key: packet}
 
     async def after(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
@@ -108,7 +108,10 @@ class ValuePackets:
     async def ask(self, run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Any:
         if branch.check is not None:
             self.check(run, branch.check, packet)
-        return await ask_condition(branch, boxed(packet) if branch.streams else packet)
+        if not branch.streams:
+            return await ask_condition(branch, packet)
+        async with boxed(packet) as reader:
+            return await ask_condition(branch, reader)
 
     def check(self, run: Run, check: Check, packet: Packet) -> Packet:
         if not check.accepts(packet):
@@ -143,14 +146,8 @@ class StreamPackets:
     async def perform(self, run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet:
         return await call_stream(run, node, body, packet)
 
-    def wrap(self, node: NodePlan, packet: Packet) -> Packet:
-        key = node.output_key
-
-        def wrapped(chunk: Any) -> dict[str | None, Any]:
-            return {key: chunk}
-
-        reader: StreamReader[Any] = packet
-        return reader.convert(wrapped)
+    def wrap(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
+        return keyed_reader(run, node, packet)
 
     async def after(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         assert node.post is not None, "only called where there is one"
@@ -286,7 +283,7 @@ async def call_value(run: Run, node: NodePlan, body: Body, value: Any) -> Any:
         made = body.transform(boxed(value))
     if hasattr(made, "__await__"):
         made = await made
-    return await chunks_to_value(run, node, StreamReader.from_iterable(made), node.body.output)
+    return await chunks_to_value(run, node, StreamReader.from_iterable(made), node.gives)
 
 
 async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader[Any]) -> StreamReader[Any]:
@@ -300,7 +297,7 @@ async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader
             made = await made
         return node_reader(run, node, made, reader)
     if body.stream is not None:
-        made = body.stream(await chunks_to_value(run, node, reader, node.body.input))
+        made = body.stream(await chunks_to_value(run, node, reader, node.takes))
         if hasattr(made, "__await__"):
             made = await made
         return node_reader(run, node, made, None)
@@ -308,7 +305,7 @@ async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader
         async with reader:
             result = body.collect(reader)
             return boxed(await result if hasattr(result, "__await__") else result)
-    return boxed(await call_value(run, node, body, await chunks_to_value(run, node, reader, node.body.input)))
+    return boxed(await call_value(run, node, body, await chunks_to_value(run, node, reader, node.takes)))
 
 
 async def in_thread(call: Any, value: Any) -> Any:
