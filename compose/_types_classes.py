@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, get_args, get_origin
 
 import typing_extensions as te
+from pydantic import BaseModel
 
 from ._types_forms import (
     CACHE_SIZE,
@@ -191,8 +192,12 @@ def may_share_an_heir(one: type, other: type) -> bool:
 
 
 def heirs_of(cls: type) -> Iterator[type]:
-    """All classes below this one that exist by now; a built-in one is taken at its word and has none."""
-    if cls.__flags__ & IS_HEAP_TYPE:
+    """All classes below this one that exist by now.
+
+    Built-in classes and the standard containers are taken at their word: what else some library makes of an ``int``
+    or a ``Mapping`` must not change the answer.
+    """
+    if cls.__flags__ & IS_HEAP_TYPE and cls not in BASES:
         heirs: list[type] = type.__subclasses__(cls)
         for heir in heirs:
             yield heir
@@ -201,7 +206,7 @@ def heirs_of(cls: type) -> Iterator[type]:
 
 def is_abstract(cls: type) -> bool:
     """Whether a value that is declared as this class must be of some other class, with more members."""
-    if cls.__flags__ & _IS_ABSTRACT or is_protocol(cls):
+    if cls.__flags__ & _IS_ABSTRACT or is_protocol(cls) or cls is BaseModel:
         return True
     return type(cls) is ABCMeta and not any(type(base) is ABCMeta and base is not ABC for base in cls.__bases__)
 

@@ -13,11 +13,12 @@ static type checker:
   (PEP 484 lets an ``int`` pass for a ``float``), ``int`` into a ``NewType`` of it.
 - **Unrelated classes never fit** as long as no class exists that inherits from both; two abstract ones may. Likewise a
   class never fits a protocol if neither it nor an heir has the methods; attributes may come with ``__init__``. A
-  built-in class is taken at its word, without heirs. Two ``NewType`` s of one class never fit.
+  built-in class or standard container is taken at its word, without heirs. Two ``NewType`` s of one class never fit.
 - **The empty container counts for nothing**: ``list[int]`` never fits ``list[str]``, although ``[]`` is both.
 
 Laws (with ``check = checker(b)``): what fits always passes the check; what never fits fails it, save where no value
-carries its type (an empty container, a ``NewType``, a callable's signature, the arguments of a plain generic class).
+carries its type (an empty container, a ``NewType``, a callable's signature, the arguments of a plain generic class)
+and save what an heir of a built-in class has beyond it.
 *Always* is reflexive and transitive. Recursive types are compared by coinduction: a question that comes up again
 while it is being answered is answered by yes.
 """

@@ -14,7 +14,7 @@ import functools
 import inspect
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, cast, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, cast, get_args, get_origin
 
 import typing_extensions as te
 
@@ -136,7 +136,7 @@ def _function_hints(function: Any, owner: type | None) -> dict[str, Form]:
     names: dict[str, Any] | None = None
     hints: dict[str, Form] = {}
     for parameter, annotation in written.items():
-        if annotation is None or isinstance(annotation, type):
+        if annotation is None or not _is_quoted(annotation):
             hints[parameter] = types.NoneType if annotation is None else annotation
             continue
         if names is None:
@@ -148,6 +148,19 @@ def _function_hints(function: Any, owner: type | None) -> dict[str, Form]:
             text = annotation if isinstance(annotation, str) else type_name(annotation)
             raise AnnotationError(name, parameter, text, str(error) or type(error).__name__) from error
     return hints
+
+
+def _is_quoted(form: Form) -> bool:
+    """Whether a form is, or has within it, a text that stands for a type."""
+    if isinstance(form, str | ForwardRef):
+        return True
+    if form.__class__ is list:  # parameters of a callable
+        return any(map(_is_quoted, form))
+    origin: Any = get_origin(form)
+    if origin is None or origin is Literal:
+        return False
+    args = get_args(form)
+    return any(map(_is_quoted, args[:1] if origin is Annotated else args))
 
 
 def _resolve(annotation: Form, function: Any, owner: type | None, names: dict[str, Any]) -> Form:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 import pickle
+import sys
 import typing as t
 from collections import abc
 from collections.abc import Callable
@@ -17,7 +18,16 @@ import pytest
 import typing_extensions as te
 from pydantic import BaseModel
 
-from anabranch.compose._types import AnnotationError, resolve_hints, substitute, type_name, value_type_name
+from anabranch.compose._types import (
+    AnnotationError,
+    Fit,
+    checker,
+    fits,
+    resolve_hints,
+    substitute,
+    type_name,
+    value_type_name,
+)
 
 if t.TYPE_CHECKING:
     from decimal import Decimal
@@ -227,6 +237,35 @@ def test_type_variables_are_replaced_at_any_depth() -> None:
     assert substitute(list[K], {T: int}) == list[K]
     assert substitute(list[int], {T: int}) == list[int]
     assert substitute(int, {T: str}) is int
+
+
+PEP_695 = """
+from __future__ import annotations
+
+type Pairs[K, V] = list[tuple[K, V]]
+type Deep = int | list[Deep]
+
+class Box[T]:
+    def put(self, x: T, y: list[Deep]) -> Box[T]: ...
+
+class IntBox(Box[int]): ...
+
+def first[T: Message](x: Pairs[str, T], y: list[T]) -> T | None: ...
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is of 3.12")
+def test_type_parameters_of_functions_classes_and_aliases_are_understood() -> None:
+    names: dict[str, t.Any] = {"Message": Message, "__name__": "made"}
+    exec(PEP_695, names)
+    hints = resolve_hints(names["first"])
+    (variable,) = names["first"].__type_params__
+    assert hints["y"] == list[variable]
+    assert fits(list[tuple[str, Message]], hints["x"]) is Fit.ALWAYS
+    assert fits(list[tuple[str, int]], hints["x"]) is Fit.NEVER
+    assert resolve_hints(names["IntBox"]().put)["x"] is int
+    assert fits(list[list[int]], names["Deep"]) is Fit.ALWAYS
+    assert not checker(names["Deep"])([["x"]])
 
 
 # --- names -------------------------------------------------------------------------------------------------------
