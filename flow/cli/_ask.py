@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ...compose import RunEnded
 from ...schema import ChatModel
 from ..models import OfflineModel
 from ..react import ReactAgent
 from ..tools import FileAccessError, calculator, current_time, file_tools
 from ._output import Line
-from ._trace import Trace, TracedModel
+from ._trace import Trace
 from .errors import UsageError
 
 _MODELS = {"offline": OfflineModel}
@@ -40,8 +41,9 @@ def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: b
         tools = [calculator, current_time, *file_tools(folder)]
     except FileAccessError as error:
         raise UsageError(f"--folder: {error}") from error
-    chat = _model(model)
-    agent = ReactAgent(TracedModel(chat, Trace()) if trace else chat, tools=tools)
+    agent = ReactAgent(_model(model), tools=tools)
+    if trace:
+        return _trace(agent, question)
     return _stream(agent, question) if stream else _generate(agent, question)
 
 
@@ -52,6 +54,17 @@ def _model(name: str) -> ChatModel:
         hint = f"did you mean {near[0]!r}?" if near else f"there is: {', '.join(map(repr, _MODELS))}"
         raise UsageError(f"--model: there is no model {name!r}; {hint}")
     return _MODELS[name]()
+
+
+async def _trace(agent: ReactAgent, question: str) -> None:
+    """Show every step while it happens, and print the answer when it is known to be one."""
+    line, trace = Line(), Trace()
+    async with agent.events(question) as events:
+        async for event in events:
+            trace.show(event)
+            if isinstance(event, RunEnded) and not event.path:
+                line.write(event.output.text)
+    line.end()
 
 
 async def _generate(agent: ReactAgent, question: str) -> None:

@@ -318,11 +318,11 @@ def test_trace_shows_the_steps_on_stderr_as_plain_lines(
     assert err.split("\n")[1:8] == [
         "thought: I search for 'lock'.",
         'action: search_files(query="lock")',
-        "observation: locks.md:1: A lock lifts boats.",
+        "observation (search_files): locks.md:1: A lock lifts boats.",
         "  (searched 1 text file)",
         "thought: I read locks.md around line 1.",
         'action: read_file(path="locks.md", start_line=1, end_line=61)',
-        "observation: locks.md, lines 1-21 of 21",
+        "observation (read_file): locks.md, lines 1-21 of 21",
     ]
     assert err.endswith("\n  … 10 more lines\n")
 
@@ -331,7 +331,7 @@ def test_trace_shows_failed_tools(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = call(capsys, "ask", "What is 1/0?", "--trace")
     assert status == 0
     assert out.startswith("I could not calculate 1/0.")
-    assert "\nfailed: " in err
+    assert "\nfailed (calculator): " in err
 
 
 def test_trace_is_coloured_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,6 +473,6 @@ def test_a_piped_trace_has_no_colours(tmp_path: Path) -> None:
     assert err.split("\n")[1:] == [
         "thought: I calculate with calculator.",
         'action: calculator(expression="2+3")',
-        "observation: 5",
+        "observation (calculator): 5",
         "",
     ]
