@@ -18,13 +18,14 @@ import pytest
 import anabranch
 
 HOME = Path(anabranch.__file__).parent
-PACKAGES = ["anabranch.schema", "anabranch.compose", "anabranch.flow"]
+PARTS = ("schema", "compose", "flow")
 MODULES = sorted(
     ".".join(path.relative_to(HOME.parent).with_suffix("").parts).removesuffix(".__init__")
-    for package in PACKAGES
-    for path in (HOME / package.rpartition(".")[2]).rglob("*.py")
+    for part in PARTS
+    for path in (HOME / part).rglob("*.py")
     if path.stem != "__main__"
 )
+PACKAGES = [name for name in MODULES if "._" not in name and (HOME.parent / name.replace(".", "/")).is_dir()]
 
 
 def described(module: ModuleType, name: str) -> bool:
@@ -65,10 +66,15 @@ def test_every_public_method_of_an_exported_class_is_described(package: str) -> 
 
 
 def what_a_user_has(module_name: str) -> dict[str, Any]:
-    """Give the names that an example may use without importing them, beside those of its own module."""
-    own = next(package for package in PACKAGES if module_name.startswith(package))
+    """Give the names that an example may use without importing them, beside those of its own module.
+
+    They are what its own package exports, and the packages around and below that.
+    """
     names: dict[str, Any] = {"anyio": anyio, "BaseModel": pydantic.BaseModel, "Field": pydantic.Field}
-    for package in PACKAGES[: PACKAGES.index(own) + 1]:
+    part = next(part for part in PARTS if module_name.startswith(f"anabranch.{part}"))
+    below = [f"anabranch.{name}" for name in PARTS[: PARTS.index(part)]]
+    around = [package for package in PACKAGES if f"{module_name}.".startswith(f"{package}.")]
+    for package in [*below, *around]:
         module = importlib.import_module(package)
         names |= {name: getattr(module, name) for name in module.__all__}
     return names
