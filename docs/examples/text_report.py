@@ -11,9 +11,9 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
-from typing_extensions import TypedDict
 
 from anabranch.compose import END, START, Graph
 
@@ -43,15 +43,6 @@ class Readability(BaseModel):
 
     score: float
     verdict: str
-
-
-class Findings(TypedDict):
-    """What the analyses found, each under its own key."""
-
-    size: Size
-    frequent: list[tuple[str, int]]
-    readability: Readability
-    longest: list[str]
 
 
 def read(path: str) -> Text:
@@ -88,9 +79,10 @@ def find_longest_sentences(text: Text) -> list[str]:
     return sorted(text.sentences, key=lambda sentence: -len(WORD.findall(sentence)))[:3]
 
 
-async def write_report(findings: Findings) -> AsyncIterator[str]:
-    """Write the report section by section."""
-    size, readability = findings["size"], findings["readability"]
+async def write_report(findings: dict[str, Any]) -> AsyncIterator[str]:
+    """Write the report section by section, of what each analysis found under its key."""
+    size: Size = findings["size"]
+    readability: Readability = findings["readability"]
     yield f"# Report on {size.path}\n\n{size.words} words in {size.sentences} sentences.\n"
     yield "\n## Most frequent words\n\n"
     for word, count in findings["frequent"]:

@@ -19,7 +19,8 @@ from anabranch.schema import NO_OPTIONS, Message, ModelOptions, ToolChoice, Tool
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
-pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+if not EXAMPLES.is_dir():
+    pytest.skip("the examples are not here", allow_module_level=True)
 
 
 def load(name: str) -> ModuleType:
