@@ -130,13 +130,16 @@ def test_the_distributions_are_fit_to_be_published(built: Path, wheel: Path, tre
     run(Path(sys.executable).with_name("check-wheel-contents"), wheel, cwd=tree)
 
 
-def test_the_smoke_tests_pass_against_the_installed_wheel(wheel: Path, unpacked: Path, tmp_path: Path) -> None:
+def test_the_smoke_tests_pass_against_the_installed_wheel_without_and_with_the_command_line(
+    wheel: Path, unpacked: Path, tmp_path: Path
+) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     constraints = ROOT / "scripts" / "constraints.txt"
     pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "--constraint", constraints, f"{wheel}[cli]", *TEST_TOOLS, cwd=tmp_path)
-    where = run(python, "-c", "import anabranch; print(anabranch.__file__)", cwd=unpacked)
-    assert Path(where.strip()).is_relative_to(tmp_path / "venv")
     smoke = ["-m", "pytest", "-m", "smoke", "-o", "pythonpath=", "tests/test_smoke.py"]
-    assert " passed" in run(python, *smoke, cwd=unpacked)
+    for requirements in ([wheel, *TEST_TOOLS], [f"{wheel}[cli]"]):
+        run(*pip, "--constraint", constraints, *requirements, cwd=tmp_path)
+        where = run(python, "-c", "import anabranch; print(anabranch.__file__)", cwd=unpacked)
+        assert Path(where.strip()).is_relative_to(tmp_path / "venv")
+        assert " passed" in run(python, *smoke, cwd=unpacked)
