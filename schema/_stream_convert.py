@@ -9,8 +9,8 @@ from typing import Any
 
 import anyio
 
+from ._stream_awaited import AwaitedSource
 from ._stream_backend import current_backend
-from ._stream_roots import AwaitedSource
 from ._stream_source import END, NO_VALUE, PENDING, Postbox, Source, as_stream_error, close_all
 
 __all__ = ()

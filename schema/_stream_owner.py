@@ -62,7 +62,11 @@ class OwnedSource(Source):
         if item is EMPTY:
             if self._busy:
                 return PENDING
-            item = self._inner.poll()
+            try:
+                item = self._inner.poll()
+            except BaseException as error:  # noqa: BLE001  # _end raises it
+                self._note_ending(error)
+                item = END
             if item is PENDING:
                 if not self._inner.must_await:
                     return PENDING

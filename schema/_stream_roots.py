@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any, NoReturn, Protocol, cast
 
 import anyio
 
-from ._stream_backend import Drive, Interrupted, current_backend
-from ._stream_source import END, PENDING, Signal, Source, as_stream_error, close_all
+from ._stream_awaited import AwaitedSource
+from ._stream_backend import current_backend
+from ._stream_source import END, Source, as_stream_error, close_all
 
 __all__ = ()
 
@@ -69,77 +69,6 @@ class IterSource(Source):
     def _release(self) -> Iterator[Any]:
         iterator, self._iterator = self._iterator, iter(())
         return iterator
-
-
-class AwaitedSource(Source):
-    """A source that moves only inside some task's ``anext``: how it is closed while another task waits there."""
-
-    __slots__ = ("_closing", "_drive")
-
-    plain = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._drive: Drive | None = None
-        self._closing: Signal | None = None
-
-    @property
-    def must_await(self) -> bool:
-        return True
-
-    def poll(self) -> Any:
-        return self.last_word() if self.done else PENDING
-
-    async def _release(self) -> None:
-        """Let go of what the source holds; called once, when the stream has ended or is closed."""
-        raise NotImplementedError
-
-    async def _resume(self, awaitable: Any, yielded: Any, context: Context | None = None) -> Any:
-        """Finish a step that has to wait; on ``aclose`` break it off, release everything, and raise."""
-        if self._drive is not None:
-            raise anyio.BusyResourceError("reading from")
-        drive = self._drive = current_backend().drive(awaitable, yielded, context)
-        try:
-            return await drive
-        except Interrupted as broken_off:
-            failure = broken_off.error
-        finally:
-            self._drive = None
-            if self._closing is not None:
-                try:
-                    await self._release()
-                finally:
-                    closing, self._closing = self._closing, None
-                    closing.fire()
-        if failure is not None:
-            raise failure
-        raise anyio.ClosedResourceError
-
-    async def aclose(self) -> None:
-        if self.closed:
-            if self._closing is not None:
-                await self._wait_closed(self._closing)
-            return
-        was_done = self.done
-        self.closed = True
-        self.finish()
-        drive = self._drive
-        if drive is None:
-            if not was_done:
-                await self._release()
-            return
-        self._closing = Signal()
-        if drive.task is not current_backend().current_task():  # else it closes itself, from within its own step
-            drive.interrupt()
-            await self._wait_closed(self._closing)
-
-    def interrupt(self) -> None:
-        if self._drive is not None:
-            self._drive.interrupt()
-
-    async def _wait_closed(self, closing: Signal) -> None:
-        with anyio.CancelScope(shield=True):
-            await closing.wait()
 
 
 class _Closable(Protocol):
@@ -223,14 +152,8 @@ class GeneratorSource(AwaitedSource):
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
         if self._holds_scope is None:
-            # A generator that enters a cancel scope before its first item holds it while others run: see
-            # _close_generator.
-            before = current_backend().innermost_scope()
-            self._holds_scope = False
             self._next = self._generator.__anext__
-            item = await self.anext()
-            self._holds_scope = current_backend().innermost_scope() is not before
-            return item
+            return await self._first(self.anext())
         cancel, self._cancel = self._cancel, None
         self._next = self._generator.__anext__ if cancel is None else partial(self._generator.athrow, cancel)
         try:
@@ -265,23 +188,11 @@ class GeneratorSource(AwaitedSource):
 
     async def _release(self) -> None:
         self._next = None
+        step = self._generator.aclose()
         try:
-            await self._close_generator()
+            await self._closed(step if self._context is None else _in_context(step, self._context))
         finally:
             await close_all(self._feeds)
-
-    async def _close_generator(self) -> None:
-        # In a cancelled task this is shielded, so that what the generator does in `finally` may wait. Only there, and
-        # not if the generator holds a cancel scope open: it would leave that one inside of ours, and cancel scopes have
-        # to be properly nested within a task.
-        step = self._generator.aclose()
-        if self._context is not None:
-            step = _in_context(step, self._context)
-        if self._holds_scope is False and anyio.current_effective_deadline() == -math.inf:
-            with anyio.CancelScope(shield=True):
-                await step
-        else:
-            await step
 
     def _translated(self, error: BaseException) -> BaseException:
         if self._translate is None:
@@ -301,13 +212,17 @@ async def _in_context(step: Coroutine[Any, Any, Any], context: Context) -> None:
 
 
 class ForeignSource(AwaitedSource):
-    """Any async iterator that is not ours, a receive stream of anyio for example."""
+    """Any async iterator that is not ours, a receive stream of anyio for example.
 
-    __slots__ = ("_iterator",)
+    Unlike a generator it may be read on after a wait that was cancelled.
+    """
+
+    __slots__ = ("_close", "_iterator")
 
     def __init__(self, iterator: AsyncIterator[Any]) -> None:
         super().__init__()
         self._iterator = iterator
+        self._close: Callable[[], Awaitable[None]] | None = getattr(iterator, "aclose", None)
 
     async def anext(self) -> Any:
         if self.done:
@@ -315,41 +230,41 @@ class ForeignSource(AwaitedSource):
             raise StopAsyncIteration
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
-        step = self._step()
         try:
-            try:
-                yielded = step.send(None)
-            except StopIteration as stop:
-                item = stop.value
-            else:
-                item = await self._resume(step, yielded)
+            item = await (self._step() if self._holds_scope is False else self._first(self._step()))
         except BaseException as error:
             if self.closed or isinstance(error, current_backend().cancelled):
-                raise  # unlike a generator, such a stream may be read on after a cancelled wait
-            await self._fail_with(error)
-            raise
-        if item is END:
-            if not self.done:
-                self.finish()
-            raise StopAsyncIteration
-        return item
+                raise
+            self.fail(as_stream_error(error, "the async iterator of a stream"))
+        else:
+            if item is not END:
+                return item
+            self.finish()
+        try:
+            await self._release()
+        except Exception:
+            if self.error is None:
+                raise
+        self.last_word()
+        raise StopAsyncIteration
 
     async def _step(self) -> Any:
+        step = self._call()
+        try:
+            yielded = step.send(None)
+        except StopIteration as stop:
+            return stop.value
+        return await self._resume(step, yielded)
+
+    async def _call(self) -> Any:
         try:
             return await self._iterator.__anext__()
         except StopAsyncIteration:
             return END
 
-    async def _fail_with(self, error: BaseException) -> None:
-        self.fail(as_stream_error(error, "the async iterator of a stream"))
-        await self._release()
-        self.last_word()
-
     async def _release(self) -> None:
-        close = getattr(self._iterator, "aclose", None)
-        if close is not None:
-            with anyio.CancelScope(shield=True):
-                await close()
+        if self._close is not None:
+            await self._closed(self._close())
 
 
 def root_of(items: Any) -> Source:

@@ -1,0 +1,108 @@
+"""Sources that have to be awaited, and how they are closed: while another task waits, or in a cancelled one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Coroutine
+from contextvars import Context
+from typing import Any
+
+import anyio
+
+from ._stream_backend import Drive, Interrupted, current_backend
+from ._stream_source import PENDING, Signal, Source
+
+__all__ = ()
+
+
+class AwaitedSource(Source):
+    """A source that moves only inside some task's ``anext``."""
+
+    __slots__ = ("_closing", "_drive", "_holds_scope")
+
+    plain = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drive: Drive | None = None  # the step that a task waits for
+        self._closing: Signal | None = None  # another task broke it off and waits for its end
+        self._holds_scope: bool | None = None  # see _closed; None: not started
+
+    @property
+    def must_await(self) -> bool:
+        return True
+
+    def poll(self) -> Any:
+        return self.last_word() if self.done else PENDING
+
+    async def _release(self) -> None:
+        """Let go of what the source holds; called once, when the stream has ended or is closed."""
+        raise NotImplementedError
+
+    async def _resume(self, awaitable: Any, yielded: Any, context: Context | None = None) -> Any:
+        """Finish a step that has to wait; on ``aclose`` break it off, release everything, and raise."""
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
+        drive = self._drive = current_backend().drive(awaitable, yielded, context)
+        try:
+            return await drive
+        except Interrupted as broken_off:
+            failure = broken_off.error
+        finally:
+            self._drive = None
+            if self._closing is not None:
+                try:
+                    await self._release()
+                finally:
+                    closing, self._closing = self._closing, None
+                    closing.fire()
+        if failure is not None:
+            raise failure
+        raise anyio.ClosedResourceError
+
+    async def aclose(self) -> None:
+        if self.closed:
+            if self._closing is not None:
+                await self._wait_closed(self._closing)
+            return
+        was_done = self.done
+        self.closed = True
+        self.finish()
+        drive = self._drive
+        if drive is None:
+            if not was_done:
+                await self._release()
+            return
+        self._closing = Signal()
+        if drive.task is not current_backend().current_task():  # else it closes itself, from within its own step
+            drive.interrupt()
+            await self._wait_closed(self._closing)
+
+    def interrupt(self) -> None:
+        if self._drive is not None:
+            self._drive.interrupt()
+
+    async def _first(self, step: Coroutine[Any, Any, Any]) -> Any:
+        """Make the first step, and note whether what is stepped has entered a cancel scope and not left it."""
+        self._holds_scope = False
+        backend = current_backend()
+        before = backend.innermost_scope()
+        item = await step
+        self._holds_scope = backend.innermost_scope() is not before
+        return item
+
+    async def _closed(self, step: Awaitable[Any]) -> None:
+        """Close what has been stepped.
+
+        In a cancelled task this is shielded, so that what is done in a ``finally`` there may wait. Not if it holds a
+        cancel scope: it would leave that one inside of ours, and the scopes of a task have to be properly nested.
+        """
+        if self._holds_scope is False and anyio.current_effective_deadline() == -math.inf:
+            with anyio.CancelScope(shield=True):
+                await step
+        else:
+            await step
+
+    async def _wait_closed(self, closing: Signal) -> None:
+        with anyio.CancelScope(shield=True):
+            await closing.wait()
