@@ -57,7 +57,7 @@ class Middleware(Protocol):
 class Steps:
     """What a node does with each of its calls."""
 
-    __slots__ = ("handlers", "middlewares", "node_policies", "tools", "unknown")
+    __slots__ = ("handlers", "middlewares", "node_policies", "plain", "tools", "unknown")
 
     def __init__(
         self,
@@ -72,6 +72,8 @@ class Steps:
         self.middlewares = middlewares
         self.unknown = unknown
         self.node_policies = node_policies
+        self.plain = not handlers and not middlewares
+        """Whether nothing stands between a call and its tool."""
 
 
 class Work:
@@ -97,8 +99,14 @@ class Work:
     async def answer(self) -> Message | None:
         """Run the call; give the message that answers it, or None if the node has to fail."""
         enter_call(self.current)
+        entry = self.entry
         try:
-            output = await self._output()
+            if entry is not None and entry.plain and self.steps.plain and self.frame is None and not self.cut:
+                # What _output() does where there is nothing but the tool.
+                self.current.arguments = arguments = entry.validate(self.call.arguments)
+                output = await entry.run(arguments)
+            else:
+                output = await self._output()
             if type(output) is not str and is_stream(output):
                 return await self._collect(output)
             return self._message(output)

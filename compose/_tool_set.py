@@ -47,7 +47,7 @@ class ToolAlias:
 class Entry:
     """A tool and what was decided about it."""
 
-    __slots__ = ("name", "parallel", "policies", "renames", "retries", "run", "timeout", "tool", "validate")
+    __slots__ = ("name", "parallel", "plain", "policies", "renames", "retries", "run", "timeout", "tool", "validate")
 
     def __init__(self, tool: Tool, policies: Mapping[str, ErrorPolicy], timeout: float | None) -> None:
         self.tool = tool
@@ -60,6 +60,8 @@ class Entry:
         self.parallel: bool = getattr(tool, "parallel", True)
         self.policies = policies
         self.renames: Mapping[str, str] = {}
+        self.plain = self.timeout is None and not self.retries
+        """Whether running the tool is nothing but validating and calling."""
 
     def _parse(self, text: str) -> Mapping[str, Any]:
         """Read the arguments of a tool that validates them itself: a JSON object."""
@@ -140,6 +142,7 @@ class ToolSet:
                     f"{name!r} cannot be an alias of tool {entry.name!r}: it is a name or alias of {other!r} already"
                 )
         entry.renames = _renames(entry, given.arguments or {})
+        entry.plain = entry.plain and not entry.renames
 
 
 def _renames(entry: Entry, arguments: Mapping[str, Sequence[str]]) -> Mapping[str, str]:

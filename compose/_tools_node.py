@@ -179,6 +179,8 @@ class ToolsNode:
         """
         frame = current_frame.get()
         works = self._works(message, frame)
+        if len(works) == 1 and frame is not None:  # the context is the node's own
+            return _complete(works, [await works[0].answer()], frame)
         answers: list[Message | None] = [None] * len(works)
         for group in self._groups(works):
             if len(group) == 1:
@@ -289,7 +291,8 @@ def current_tools(key: str) -> tuple[ToolInfo, ...] | None:
     number = run.plan.keys.get(key)
     if number is None:
         return None
-    node = run.bodies.get(number, run.plan.nodes[number].body).target
+    body = run.plan.nodes[number].body
+    node = (run.bodies.get(number, body) if run.bodies else body).target
     return node.infos if isinstance(node, ToolsNode) else None
 
 

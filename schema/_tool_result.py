@@ -111,7 +111,7 @@ def _to_json(value: object) -> str:
     try:
         try:
             # The standard encoder asks `_plain` for what it does not know, so that sets are found at any depth.
-            return json.dumps(value, ensure_ascii=False, default=_plain)
+            return _encode(value)
         except TypeError:  # keys that are no text, such as dates
             return json.dumps(_plain(value), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:  # pydantic's own are ValueErrors
@@ -129,3 +129,6 @@ def _plain(value: object) -> object:
     if hasattr(value, "__anext__"):
         raise TypeError("it is a stream; concatenate its chunks first")
     return to_jsonable_python(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ...compose import END, START, Event, Graph, Lambda, Middleware, Runnable, RunOptions, ToolsNode
 from ...schema import ChatModel, Message, StreamReader, Tool, Usage
 from ._decide import ToolCallChecker, decide, decide_at_first, deciding_by
-from ._direct import DirectReturn, names_of, note_direct
+from ._direct import DirectReturn, names_of
 from ._model import AgentModel
 from ._prompt import BeforeModel, HistoryFunction, Limits, SystemPrompt
 from ._state import AgentState, states
@@ -105,7 +105,7 @@ class ReactAgent:
     ) -> None:
         models = (model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))
         node = tools if isinstance(tools, ToolsNode) else ToolsNode(tools)
-        node = node.with_middlewares(note_direct, *middlewares)
+        node = node.with_middlewares(*middlewares) if middlewares else node
         limits = Limits(max_rounds, max_tool_calls, max_tokens)
         before = BeforeModel(system_prompt, "", message_rewriter, message_modifier, limits)
         direct = DirectReturn(node, names_of(node, return_directly))

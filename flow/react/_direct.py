@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, cast
 
-from ...compose import NextCall, ToolsNode, current_state, current_tool_call
-from ...schema import Message, StreamReader, ToolCall, ToolOutput, concat
+from ...compose import ToolsNode, current_state, current_tool_call
+from ...schema import Message, StreamReader, concat
 from ._state import AgentState
-
-_asked: ContextVar[list[int] | None] = ContextVar("anabranch_return_directly", default=None)
 
 
 def set_return_directly() -> None:
     """Let the result of the tool that calls this be the agent's answer, if the tool succeeds.
 
     Call it inside a tool that an agent runs, or in what the tool calls. Where several tools of one message do so, the
-    one that ends last counts; it comes before those named in ``return_directly=``. With an agent inside of an agent's
+    last one counts; it comes before those named in ``return_directly=``. With an agent inside of an agent's
     tool, the inner one is meant.
 
     Raises:
-        RuntimeError: Outside of a tool that an agent runs.
+        RuntimeError: Outside of a tool call.
+        StateError: The tool is not run by an agent, or it holds the agent's state.
 
     Example:
         >>> from anabranch.schema import tool
@@ -33,35 +31,8 @@ def set_return_directly() -> None:
         ...         return "The rise and fall of the sea."
         ...     return "not found"
     """
-    asked = _asked.get()
-    if asked is None:
-        raise RuntimeError("set_return_directly() was called outside of an agent; call it inside a tool that it runs")
-    asked.append(current_tool_call().position)
-
-
-async def note_direct(call: ToolCall, next: NextCall) -> ToolOutput:
-    """Note, when a tool has succeeded, whether it asked for its result to be the answer; a middleware."""
     position = current_tool_call().position
-    asked: list[int] = []
-    _asked.set(asked)  # the context is the call's own
-    output = await next(call)
-    if hasattr(output, "__anext__"):
-        return _noting(output, asked, position)
-    if asked:
-        await _mark(position)
-    return output
-
-
-async def _noting(chunks: AsyncIterator[Any], asked: list[int], position: int) -> AsyncGenerator[Any, None]:
-    async with StreamReader.from_iterable(chunks) as reader:
-        async for chunk in reader:
-            yield chunk
-    if asked:
-        await _mark(position)
-
-
-async def _mark(position: int) -> None:
-    async with current_state(AgentState) as state:
+    with current_state(AgentState) as state:
         state.marked.append(position)
 
 
@@ -72,9 +43,9 @@ class DirectReturn:
         self._tools = tools
         self._names = names
 
-    def after_tools(self, results: list[Message]) -> Literal["chat", "direct_return"]:
+    async def after_tools(self, results: list[Message]) -> Literal["chat", "direct_return"]:
         """Choose, of the calls that succeeded, the last that asked to be returned, else the first that is named."""
-        with current_state(AgentState) as state:
+        async with current_state(AgentState) as state:
             wanted = [position for position in reversed(state.marked) if not results[position].is_error]
             if not wanted and self._names:
                 wanted = [p for p, result in enumerate(results) if not result.is_error and self._is_named(result)]

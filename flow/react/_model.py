@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...compose import current_state, current_tools, with_call_ids
 from ...schema import NO_OPTIONS, ChatModel, Message, ModelOptions, StreamReader, ToolInfo, concat
-from ._state import AgentState
+from ._state import AgentState, model_state
 
 
 class AgentModel:
@@ -45,7 +45,12 @@ class AgentModel:
                 if model is models[-1]:
                     raise
             else:
-                return await _note(_normalised(message))
+                message = _normalised(message)
+                state = model_state.get()
+                if state is not None:
+                    return _note(state, message)
+                async with current_state(AgentState) as state:
+                    return _note(state, message)
         raise AssertionError("the last model answers or raises")
 
     async def stream(
@@ -64,7 +69,7 @@ class AgentModel:
             except self._fallback_on:
                 if chunks or model is models[-1]:
                     raise
-        await _note(concat(chunks))
+        await _note_chunks(concat(chunks))
 
     def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
         infos = (*tools, *self._more)
@@ -95,13 +100,19 @@ async def _stream(
             yield cast("Message", chunk)
 
 
-async def _note(message: Message) -> Message:
-    """Add an answer to the history, each of its calls with an id of its own."""
+async def _note_chunks(message: Message) -> None:
+    """Add a streamed answer to the history; the stream runs in a context that the handler did not see."""
     async with current_state(AgentState) as state:
+        _note(state, message)
+
+
+def _note(state: AgentState, message: Message) -> Message:
+    """Add an answer to the history, each of its calls with an id of its own."""
+    if message.tool_calls:
         message = with_call_ids(message, f"call_{len(state.messages)}")
-        state.messages.append(message)
-        if message.usage is not None:
-            state.usage += message.usage
+    state.messages.append(message)
+    if message.usage is not None:
+        state.usage += message.usage
     return message
 
 

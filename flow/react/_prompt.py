@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
 from ...schema import Message, repair_history
-from ._state import AgentState, leave_state
+from ._state import AgentState, leave_state, model_state
 from .errors import RoundLimitExceeded, TokenLimitExceeded, ToolCallLimitExceeded
 
 T = TypeVar("T")
@@ -36,6 +36,7 @@ class BeforeModel:
         self._limits = limits
 
     async def __call__(self, new: list[Message], state: AgentState) -> list[Message]:
+        model_state.set(state)  # the handler and the model share the context of the node
         if state.rounds == 0:
             leave_state(state)
             new = repair_history(new)

@@ -28,6 +28,9 @@ class AgentState:
     """How often the model was told that its answer does not fit the output type."""
 
 
+model_state: ContextVar[AgentState | None] = ContextVar("anabranch_agent_state", default=None)
+"""The state, from the model's pre-handler to the model, which need not ask for it then."""
+
 states: ContextVar[list[AgentState] | None] = ContextVar("anabranch_agent_states", default=None)
 """Where the outermost agent of a run leaves its state for whoever wants the history afterwards."""
 
