@@ -146,7 +146,8 @@ class Source:
             try:
                 item = self.poll()
             except BaseException:
-                await self.settle()
+                if not self.closed:
+                    await self.settle()
                 raise
             if item is END:
                 await self.settle()

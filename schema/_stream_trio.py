@@ -65,8 +65,8 @@ class TrioDrive(Drive):
         """Raise ``GeneratorExit`` where the awaitable waits, now or when it next does."""
         if not self.interrupted:
             self.interrupted = True
-            if self._abort_inner is None:
-                self._pending = True
+            if self._abort_inner is None or self.task.custom_sleep_data is None:
+                self._pending = True  # not waiting, or to go on already
             elif self._abort(_raise_exit) is Abort.SUCCEEDED:
                 reschedule(self.task, capture(_raise_exit))
 
@@ -79,6 +79,8 @@ class TrioDrive(Drive):
         if abort is None:
             return (yield message)
         self._abort_inner = abort
+        if self.task.custom_sleep_data is None:
+            self.task.custom_sleep_data = self  # trio sets it to None when the task is to go on
         if self._pending:
             self._pending = False
             if self._abort(_raise_exit) is Abort.SUCCEEDED:
