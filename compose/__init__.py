@@ -33,9 +33,13 @@ from ._options import RunOptions
 from ._runnable import Runnable
 from ._spec import Retry
 from ._state import current_state
-from ._tool_call import Middleware, NextCall
+from ._tool_call import AnyMiddleware, ArgumentMiddleware, Middleware, NextCall
 from ._tool_context import CurrentCall, current_context, current_tool_call
+from ._tool_graph import graph_tool
 from ._tool_ids import with_call_ids
+from ._tool_memory import ToolRecord, audit_log, cache_results
+from ._tool_middlewares import limit_rate, limit_time, retry_calls, tell_errors, truncate_results
+from ._tool_repair import RepairArguments
 from ._tool_set import ErrorPolicies, ErrorPolicy, FailureKind, ToolAlias
 from ._tools_node import ToolsNode, current_tools
 from ._tools_options import ToolsOptions
@@ -65,6 +69,8 @@ from .errors import (
 __all__ = (
     "END",
     "START",
+    "AnyMiddleware",
+    "ArgumentMiddleware",
     "BranchInfo",
     "Callbacks",
     "Chain",
@@ -102,6 +108,7 @@ __all__ = (
     "NodeStarted",
     "NodeTimeoutError",
     "Problem",
+    "RepairArguments",
     "Retry",
     "RunEnded",
     "RunFailed",
@@ -121,6 +128,7 @@ __all__ = (
     "ToolEvent",
     "ToolFailed",
     "ToolFailedError",
+    "ToolRecord",
     "ToolStarted",
     "ToolTimeoutError",
     "ToolsNode",
@@ -131,6 +139,8 @@ __all__ = (
     "ValueTypeError",
     "Workflow",
     "WorkflowNode",
+    "audit_log",
+    "cache_results",
     "current_context",
     "current_state",
     "current_tool_call",
@@ -138,6 +148,12 @@ __all__ = (
     "draw_mermaid",
     "emit",
     "field",
+    "graph_tool",
+    "limit_rate",
+    "limit_time",
     "register_merge",
+    "retry_calls",
+    "tell_errors",
+    "truncate_results",
     "with_call_ids",
 )

@@ -85,6 +85,20 @@ def resolve(plan: Plan, options: RunOptions | None, sink: Callable[[Event], None
     return _resolve(plan, options, watcher, "", list(options.for_all))
 
 
+def resolve_inside(plan: Plan, observer: Observer | None, prefix: str, for_all: Sequence[Any]) -> ResolvedOptions:
+    """Give the options of a graph that is no node and yet runs as a part of a run: a tool that is a graph.
+
+    Args:
+        plan: The graph.
+        observer: Who watches the run.
+        prefix: The path of the graph, and a slash.
+        for_all: The options of the run that are for every node that takes their kind.
+    """
+    if observer is None and not for_all:
+        return ResolvedOptions({}, None, None, NO_OPTIONS)
+    return _resolve(plan, NO_OPTIONS, observer, prefix, for_all)
+
+
 def _resolve(
     plan: Plan, options: RunOptions, observer: Observer | None, prefix: str, for_all: Sequence[Any]
 ) -> ResolvedOptions:

@@ -54,6 +54,18 @@ class Middleware(Protocol):
         ...
 
 
+class ArgumentMiddleware(Protocol):
+    """What stands among middlewares and handles the arguments of calls before they are validated."""
+
+    def handle_arguments(self, name: str, text: str, /) -> str | Awaitable[str]:
+        """Give the arguments that count."""
+        ...
+
+
+AnyMiddleware = Middleware | ArgumentMiddleware
+"""What may stand among the middlewares of a node."""
+
+
 class Steps:
     """What a node does with each of its calls."""
 
@@ -284,8 +296,10 @@ async def _run_attempts(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutpu
             output = await _run_timed(entry, arguments)
             if not is_stream(output):
                 return output
-            stream = output if entry.timeout is None else _timed(entry, output)
-            return stream if attempt == entry.retries else await _with_first_chunk(stream)
+            stream = output
+            if entry.timeout is not None:
+                stream = timed_stream(entry.name, entry.timeout, entry.timeout, output)
+            return stream if attempt == entry.retries else await with_first_chunk(stream)
         except ToolArgumentsError:
             raise  # the same arguments will not fit the next time either
         except Exception:
@@ -305,10 +319,8 @@ async def _run_timed(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutput:
     return output
 
 
-async def _timed(entry: Entry, stream: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
-    """Give a tool's stream as much time as the tool may take; the time that its reader takes does not count."""
-    seconds = entry.timeout or 0.0
-    left = seconds
+async def timed_stream(name: str, seconds: float, left: float, stream: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Give a tool's stream as much time as is left of its limit; the time that its reader takes does not count."""
     try:
         while True:
             began = anyio.current_time()
@@ -319,14 +331,14 @@ async def _timed(entry: Entry, stream: AsyncIterator[Any]) -> AsyncGenerator[Any
                 except StopAsyncIteration:
                     return
             if scope.cancelled_caught:
-                raise ToolTimeoutError(entry.name, seconds)
+                raise ToolTimeoutError(name, seconds)
             left -= anyio.current_time() - began
             yield chunk
     finally:
         await close_stream(stream)
 
 
-async def _with_first_chunk(stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def with_first_chunk(stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
     """Wait for the first chunk, so that what fails before it may be tried again."""
     try:
         first = await stream.__anext__()

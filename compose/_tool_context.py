@@ -66,6 +66,12 @@ def current_tool_call() -> CurrentCall:
     return call
 
 
+def current_position() -> int | None:
+    """Give the place of the current tool call in its message, or None outside of one."""
+    call = _call.get()
+    return None if call is None else call.position
+
+
 def current_context(kind: type[T]) -> T:
     """Give what the caller of the run passed as ``RunOptions(context=...)``: who and what the run is for.
 

@@ -15,7 +15,7 @@ from ..schema import Message, MessageError, StreamReader, Tool, ToolCall, ToolDe
 from ._body import Body
 from ._context import current_frame, within
 from ._crew import make_crew
-from ._tool_call import ArgumentHandler, Middleware, Steps, UnknownToolHandler, Work, is_cut
+from ._tool_call import AnyMiddleware, ArgumentHandler, Middleware, Steps, UnknownToolHandler, Work, is_cut
 from ._tool_set import ErrorPolicies, ToolAlias, ToolSet, policies_of
 from ._tools_options import ToolsOptions
 from .errors import ToolFailedError
@@ -44,7 +44,7 @@ class ToolsNode:
             What is said about a tool that is not there waits for a run that brings it.
         argument_handler: Gets a tool's own name and the text of the arguments, and gives the text that counts.
         middlewares: ``async def middleware(call, next)`` around every call, the first one outermost. One that has a
-            method ``handle_arguments(name, text)`` is an argument handler too.
+            method ``handle_arguments(name, text)`` is an argument handler too; if it cannot be called it is only that.
         unknown_tool: Answers calls of names that no tool has, in place of a failure.
         timeout: Seconds that a call may take whose tool does not say.
 
@@ -71,7 +71,7 @@ class ToolsNode:
         on_error_of: Mapping[str, ErrorPolicies] | None = None,
         aliases: Mapping[str, ToolAlias | Sequence[str]] | None = None,
         argument_handler: ArgumentHandler | None = None,
-        middlewares: Sequence[Middleware] = (),
+        middlewares: Sequence[AnyMiddleware] = (),
         unknown_tool: UnknownToolHandler | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class ToolsNode:
         self._policies = policies_of(on_error, "on_error")
         self._policies_of = {name: policies_of(p, f"on_error_of {name!r}") for name, p in (on_error_of or {}).items()}
         handlers = (*(() if argument_handler is None else (argument_handler,)), *_handlers(middlewares))
-        self._steps = Steps(self._tool_set(), handlers, tuple(middlewares), unknown_tool, self._policies)
+        self._steps = Steps(self._tool_set(), handlers, _around(middlewares), unknown_tool, self._policies)
 
     def __repr__(self) -> str:
         return f"<tools node of {', '.join(self._steps.tools.entries) or 'no tools'}>"
@@ -132,7 +132,7 @@ class ToolsNode:
         made._steps = Steps(made._tool_set(), old.handlers, old.middlewares, old.unknown, old.node_policies)
         return made
 
-    def with_middlewares(self, *middlewares: Middleware) -> ToolsNode:
+    def with_middlewares(self, *middlewares: AnyMiddleware) -> ToolsNode:
         """Make a node that has further middlewares, around those of this one, which stays as it is.
 
         Args:
@@ -144,7 +144,7 @@ class ToolsNode:
         made = object.__new__(ToolsNode)
         made.__dict__.update(self.__dict__)
         old = self._steps
-        all_of_them = (*middlewares, *old.middlewares)
+        all_of_them = (*_around(middlewares), *old.middlewares)
         handlers = (*_handlers(middlewares), *old.handlers)
         made._steps = Steps(old.tools, handlers, all_of_them, old.unknown, old.node_policies)
         return made
@@ -296,7 +296,11 @@ def current_tools(key: str) -> tuple[ToolInfo, ...] | None:
     return node.infos if isinstance(node, ToolsNode) else None
 
 
-def _handlers(middlewares: Sequence[Middleware]) -> Sequence[ArgumentHandler]:
+def _around(middlewares: Sequence[AnyMiddleware]) -> Sequence[Middleware]:
+    return tuple([m for m in middlewares if callable(m)])
+
+
+def _handlers(middlewares: Sequence[AnyMiddleware]) -> Sequence[ArgumentHandler]:
     return [handle for m in middlewares if (handle := getattr(m, "handle_arguments", None)) is not None]
 
 

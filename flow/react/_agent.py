@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from ...compose import END, START, Event, Graph, Lambda, Middleware, Runnable, RunOptions, ToolsNode
+from ...compose import END, START, AnyMiddleware, Event, Graph, Lambda, Runnable, RunOptions, ToolsNode, graph_tool
 from ...schema import ChatModel, Message, StreamReader, Tool, Usage
 from ._decide import ToolCallChecker, decide, decide_at_first, deciding_by
 from ._direct import DirectReturn, names_of
@@ -96,7 +96,7 @@ class ReactAgent:
         message_rewriter: HistoryFunction | None = None,
         return_directly: Collection[str] = (),
         tool_call_checker: ToolCallChecker | None = None,
-        middlewares: Sequence[Middleware] = (),
+        middlewares: Sequence[AnyMiddleware] = (),
         fallback: ChatModel | Sequence[ChatModel] = (),
         fallback_on: tuple[type[Exception], ...] = (Exception,),
         max_tool_calls: int | None = None,
@@ -134,6 +134,22 @@ class ReactAgent:
     def as_node(self) -> Body:
         """Give the body of a node that is this agent."""
         return self.runnable.as_node()
+
+    def as_tool(self, name: str, description: str, *, argument: str = "request", timeout: float | None = None) -> Tool:
+        """Give this agent to another one as a tool; it is asked in words and knows nothing of the other's history.
+
+        It runs as a part of the other's run: with its events and its context, and streaming where that streams.
+
+        Args:
+            name: By what the other's model calls it.
+            description: What it can do and when to ask it.
+            argument: The name of the argument that holds the request.
+            timeout: After how many seconds to give up.
+
+        Returns:
+            The tool.
+        """
+        return graph_tool(self.runnable, name, description, argument=argument, timeout=timeout)
 
     async def generate(self, question: Question, options: RunOptions | None = None) -> Message:
         """Ask the agent, and wait for its answer.
