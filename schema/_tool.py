@@ -90,17 +90,26 @@ class FunctionTool(Generic[ParametersT, ResultT_co]):
     def __init__(self, function: Callable[ParametersT, ResultT_co], options: _Options, frame: FrameType | None) -> None:
         name = _name_of(function, options.name)
         _check(function, name, options)
-        wrapped: Callable[..., Any] = function
         if isinstance(function, type):
             read = ToolFunction((Parameter("value", function, inspect.Parameter.empty),), False, None)
-            documented, call = Docstring("", {}), _value
+            documented = Docstring("", {})
+            self._call: Callable[..., Any] = _value
         else:
             read = read_function(function, name, lambda: frame.f_locals if frame else {})
-            documented, call = parse_docstring(_doc_of(function)), function
+            documented = parse_docstring(_doc_of(function))
+            self._call = function
+        self._function, self._needs_self = function, read.needs_self
         self._arguments = Arguments(name, read.parameters, documented.parameters)
+        self._streams = _is_stream_type(read.returns)
+        self._describe(name, documented.description or self._arguments.description, options)
+        wrapped: Callable[..., Any] = function
+        functools.update_wrapper(self, wrapped, updated=())
+
+    def _describe(self, name: str, description: str, options: _Options) -> None:
+        """Take over options, and find out how the function runs with them."""
         self.info = ToolInfo(
             name=name,
-            description=inspect.cleandoc(options.description or documented.description or self._arguments.description),
+            description=inspect.cleandoc(options.description or description),
             parameters=self._arguments.schema,
             strict=options.strict,
             extra=options.extra,
@@ -109,17 +118,39 @@ class FunctionTool(Generic[ParametersT, ResultT_co]):
             self.info.strict_parameters()  # raises where it cannot be
         self.risk, self.parallel = options.risk, options.parallel
         self.timeout, self.retries = options.timeout, options.retries
-        self._function, self._needs_self = function, read.needs_self
-        self._in_thread = options.in_thread is not False and call is function
-        self._start(call)
-        self.streaming = self._runner.is_generator or _is_stream_type(read.returns)
+        self._options = options
+        self._start()
         if self._runner.is_async and options.in_thread:
             raise ToolDefinitionError(f"tool {name!r} is async and runs in place; leave in_thread out")
-        functools.update_wrapper(self, wrapped, updated=())
+        self.streaming = self._runner.is_generator or self._streams
 
-    def _start(self, function: Callable[..., Any]) -> None:
-        self._runner = make_runner(function, in_thread=self._in_thread, abandon=self.timeout is not None)
+    def _start(self) -> None:
+        in_thread = self._options.in_thread is not False and self._call is not _value
+        self._runner = make_runner(self._call, in_thread=in_thread, abandon=self.timeout is not None)
         self._run = self._runner.run
+
+    def with_options(self, **options: Unpack[ToolOptions]) -> Self:
+        """Give the same tool under other options, such as another name or a time limit.
+
+        Args:
+            **options: Those of :func:`tool`; what is not given stays as it is.
+
+        Raises:
+            ToolDefinitionError: An option makes no sense for this tool.
+        """
+        merged: dict[str, Any] = {**self._options._asdict(), **options}
+        chosen = _Options(**merged)
+        name = chosen.name or self.info.name
+        _check(self._function, name, chosen)
+        made = self._copy()
+        made._arguments = self._arguments.of_tool(name)
+        made._describe(name, self.info.description, chosen)
+        return made
+
+    def _copy(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
 
     def validate(self, arguments: Mapping[str, Any] | str | bytes | None = None) -> dict[str, Any]:
         """Turn the arguments of a call into the values that the function gets.
@@ -168,11 +199,10 @@ class FunctionTool(Generic[ParametersT, ResultT_co]):
         """Bind the tool of a method to its instance, as functions do."""
         if instance is None or not self._needs_self:
             return self
-        bound = object.__new__(FunctionTool)
-        bound.__dict__.update(self.__dict__)
-        bound._function = MethodType(self._function, instance)
+        bound = self._copy()
+        bound._function = bound._call = MethodType(self._function, instance)
         bound._needs_self = False
-        bound._start(bound._function)
+        bound._start()
         return bound
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ every argument, and null then stands for the default, at any depth.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import typing
 from collections.abc import Mapping
@@ -72,6 +73,12 @@ class Arguments:
         self._check_names = self._whole and _extra_of(kind) is None and "additionalProperties" not in self.schema
         if self._check_names:
             self.schema["additionalProperties"] = False
+
+    def of_tool(self, name: str) -> Arguments:
+        """Give the same arguments for a tool of another name."""
+        made = copy.copy(self)
+        made._tool = name
+        return made
 
     def validate(self, arguments: Mapping[str, Any] | str | bytes | None) -> ValidArguments:
         """Turn arguments into the values that the function is called with.

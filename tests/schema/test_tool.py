@@ -218,6 +218,29 @@ def test_calling_a_tool_calls_the_function_and_validates_nothing() -> None:
     assert repr(act) == "<tool 'act'>"
 
 
+@pytest.mark.anyio
+async def test_a_tool_may_be_had_under_other_options() -> None:
+    @tool(risk="sensitive", retries=2)
+    async def act(n: int) -> int:
+        """Act."""
+        return n
+
+    other = act.with_options(name="do", timeout=3, extra={"a": 1})
+    assert (other.info.name, other.info.description, other.info.extra) == ("do", "Act.", {"a": 1})
+    assert (other.risk, other.retries, other.timeout) == ("sensitive", 2, 3)
+    assert (act.info.name, act.timeout) == ("act", None)
+    assert await other.run(act.validate({"n": 1})) == 1
+    with pytest.raises(ToolArgumentsError, match="The arguments of 'do' do not fit"):
+        other.validate({})
+    with pytest.raises(ToolArgumentsError, match="The arguments of 'act' do not fit"):
+        act.validate({})
+    with pytest.raises(ToolDefinitionError, match="retries is a count"):
+        act.with_options(retries=-1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nmae'"):
+        act.with_options(**typing.cast("Any", {"nmae": "x"}))
+    assert await Shop(3).cost.with_options(name="price").run({"count": 2}) == 6
+
+
 def test_options_are_kept() -> None:
     @tool(name="rm", description="Remove.", risk="destructive", parallel=False, timeout=3, retries=2, extra={"a": 1})
     async def remove(path: str) -> None: ...
