@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
-from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
+from ._frozen import EMPTY, Extra, Value, freeze_mapping
 from ._message import Message
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = (
 )
 
 
-class NamedTool(FrozenModel):
+class NamedTool(Value, frozen=True):
     """A tool that the model must call."""
 
     name: str
@@ -42,7 +42,7 @@ ToolChoice = Literal["auto", "none", "required"] | NamedTool
 """Whether the model may call tools, must not, must call one, or must call this one."""
 
 
-class _Options(FrozenModel):
+class _Options(Value, frozen=True):
     extra: Extra = EMPTY
     """Whatever a provider has beyond these, by the provider's own names."""
 
@@ -52,7 +52,7 @@ class _Options(FrozenModel):
         return self.model_copy(update={**update, "extra": freeze_mapping({**self.extra, **other.extra})})
 
 
-class ModelOptions(_Options):
+class ModelOptions(_Options, frozen=True):
     """How a chat model should answer; ``None`` leaves it to the model.
 
     Example:
@@ -73,7 +73,7 @@ class ModelOptions(_Options):
     """Overrides the choice given to ``with_tools``."""
 
 
-class RetrieverOptions(_Options):
+class RetrieverOptions(_Options, frozen=True):
     """What to retrieve; ``None`` leaves it to the retriever."""
 
     top_k: int | None = None

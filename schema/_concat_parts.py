@@ -179,10 +179,10 @@ def is_empty_part(part: Part) -> bool:
 
 
 def _continues_medium(first: MediaPart, part: MediaPart) -> bool:
-    """Whether a medium's data are the next piece of another's, and nothing that it says is another thing."""
-    if first.url is not None or part.url is not None or part.data is None:
+    """Whether a medium's data are the next piece of another's, and it says nothing that the other does not."""
+    if first.url is not None or part.url is not None:
         return False
-    if part.index is None and (not isinstance(part, AudioPart) or first.data is None):
+    if part.index is None and (not isinstance(part, AudioPart) or first.data is None or part.data is None):
         return False
     return all(
         value in (None, "") or value == getattr(first, name) for name, value in part if name not in {"data", "extra"}

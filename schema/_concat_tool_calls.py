@@ -17,7 +17,8 @@ A fragment that has a name starts a *new* call beside the one it would belong to
 
 * when both have an id and these differ,
 * when its name is another one and the call has got arguments already, and
-* when the call's arguments are a complete JSON object and the fragment brings a further one.
+* when the call's arguments are a complete JSON object and the fragment brings a further one (the same one, under the
+  same id, is the whole call sent once more: it adds nothing).
 
 A fragment without a name never starts a call of an index that has one, not even with another id: some servers make up
 a fresh id for every fragment. The first id counts.
@@ -62,7 +63,7 @@ class _Call:
             self.id = fragment.id
         if fragment.name:
             self.name = self.name if self.arguments and self.name else _join_name(self.name, fragment.name)
-        if fragment.arguments:
+        if fragment.arguments and not self.has_all(fragment):
             self.arguments.append(fragment.arguments)
         if fragment.extra:
             self.extras.append(fragment.extra)
@@ -78,6 +79,16 @@ class _Call:
             return isinstance(from_json(self.arguments[0]), dict)
         except ValueError:
             return False
+
+    def has_all(self, fragment: ToolCall) -> bool:
+        """Whether a fragment only sends the whole call once more: its id, and all of its arguments."""
+        return (
+            bool(self.id)
+            and self.id == fragment.id
+            and _opens_object(fragment)
+            and self.is_complete()
+            and self.arguments[0].strip() == fragment.arguments.strip()
+        )
 
     def build(self, policies: Policies) -> ToolCall:
         extra = merge_extras(self.extras, policies) if self.extras else EMPTY
@@ -204,7 +215,7 @@ def _starts_call(call: _Call, fragment: ToolCall) -> bool:
         return False
     same_id = bool(call.id) and call.id == fragment.id
     if fragment.name == call.name:
-        return _opens_object(fragment) and call.is_complete()
+        return _opens_object(fragment) and call.is_complete() and not call.has_all(fragment)
     if same_id and not call.name:
         return False
     if same_id and not call.is_complete():

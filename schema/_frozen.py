@@ -124,14 +124,30 @@ Extra = Annotated[JsonObject, FrozenDict]
 """A field that holds a read-only JSON object."""
 
 
+class Value(BaseModel, frozen=True, defer_build=True):
+    """The base of our values: frozen for the type checkers too, built when first needed, shown by what it says.
+
+    A subclass has to say ``frozen=True`` again: ``class Note(Value, frozen=True)``.
+    """
+
+    @override
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        return _show_fields(self)
+
+
 class FrozenModel(BaseModel):
-    """The base of our values: frozen, built when first needed, shown without the fields that say nothing."""
+    """As :class:`Value`, but for the type checkers it can be changed."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     @override
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if field.is_required() or value != field.default:
-                yield name, value
+        return _show_fields(self)
+
+
+def _show_fields(model: BaseModel) -> Iterable[tuple[str, Any]]:
+    """Give the fields that are worth showing: those that are not at their default."""
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if name != "kind" and (field.is_required() or value != field.default):
+            yield name, value

@@ -69,7 +69,11 @@ def check_history(messages: Iterable[Message]) -> list[HistoryProblem]:
         "message 1: the call 'c1' of 'search' is not answered directly after its message"
     """
     history = list(messages)
-    problems: list[HistoryProblem] = []
+    problems = [
+        _problem(at, "misplaced_calls", f"a {message.role} message cannot make tool calls")
+        for at, message in enumerate(history)
+        if message.role != "assistant" and message.tool_calls
+    ]
     made: set[str] = set()
     answered: set[str] = set()
     at = 0
@@ -81,8 +85,6 @@ def check_history(messages: Iterable[Message]) -> list[HistoryProblem]:
         elif message.role == "assistant" and message.tool_calls:
             problems += _check_turn(at, message, history[at + 1 : at + 1 + answers], made, answered)
             at += answers
-        if message.role != "assistant" and message.tool_calls:
-            problems.append(_problem(at, "misplaced_calls", f"a {message.role} message cannot make tool calls"))
         at += 1
     problems.sort(key=lambda problem: problem.index)
     return problems

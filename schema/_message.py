@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import BaseModel, model_validator
 from typing_extensions import override
 
-from ._frozen import EMPTY, Extra, FrozenModel, JsonObject, freeze_mapping
+from ._frozen import EMPTY, Extra, JsonObject, Value, freeze_mapping
 from ._parts import Part, ReasoningPart, TextPart
 from ._usage import Usage
 
@@ -30,7 +30,7 @@ Content = str | Part | Iterable[str | Part]
 _set = object.__setattr__
 
 
-class ToolCall(FrozenModel):
+class ToolCall(Value, frozen=True):
     """A model's wish to have a tool run, or in a stream a fragment of such a call."""
 
     id: str = ""
@@ -50,7 +50,7 @@ class ToolCall(FrozenModel):
         return f"{label + ': ' if label else ''}{self.name or '?'}({self.arguments})"
 
 
-class Message(FrozenModel):
+class Message(Value, frozen=True):
     """A message of a conversation, or a chunk of one that is being streamed.
 
     Example:

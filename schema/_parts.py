@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from ._frozen import EMPTY, Extra, FrozenModel, JsonObject
+from ._frozen import EMPTY, Extra, JsonObject, Value
 
 __all__ = (
     "AudioPart",
@@ -30,7 +30,10 @@ __all__ = (
 )
 
 
-class _Part(FrozenModel):
+_NOT_GIVEN: Any = object()
+
+
+class _Part(Value, frozen=True):
     """What every part has."""
 
     index: int | None = None
@@ -38,11 +41,19 @@ class _Part(FrozenModel):
     extra: Extra = EMPTY
     """What else the provider said of this part."""
 
+    if not TYPE_CHECKING:
 
-class TextPart(_Part):
+        def __init__(self, **data) -> None:
+            # The kind is no default, so that it is written also where defaults or unset fields are left out: who reads
+            # parts needs it.
+            kind = next(_KINDS[base] for base in type(self).__mro__ if base in _KINDS)
+            super().__init__(**{"kind": kind, **data})
+
+
+class TextPart(_Part, frozen=True):
     """A piece of text."""
 
-    kind: Literal["text"] = "text"
+    kind: Literal["text"] = Field(init=False)
     text: str
 
     if TYPE_CHECKING:
@@ -51,18 +62,18 @@ class TextPart(_Part):
 
     else:
 
-        def __init__(self, *args, **data) -> None:
+        def __init__(self, text=_NOT_GIVEN, **data) -> None:
             """Take the text by position too."""
-            super().__init__(**dict(zip(("text",), args, strict=False)), **data)
+            super().__init__(**data) if text is _NOT_GIVEN else super().__init__(text=text, **data)
 
 
-class ReasoningPart(_Part):
+class ReasoningPart(_Part, frozen=True):
     """What a model thought before it answered.
 
     A block that has its signature is complete. Providers want signed blocks back unchanged, empty ones too.
     """
 
-    kind: Literal["reasoning"] = "reasoning"
+    kind: Literal["reasoning"] = Field(init=False)
     text: str = ""
     signature: str = ""
     """The provider's seal on this block; also where a provider gives the thought only in sealed form."""
@@ -75,12 +86,12 @@ class ReasoningPart(_Part):
 
     else:
 
-        def __init__(self, *args, **data) -> None:
+        def __init__(self, text=_NOT_GIVEN, **data) -> None:
             """Take the text by position too."""
-            super().__init__(**dict(zip(("text",), args, strict=False)), **data)
+            super().__init__(**data) if text is _NOT_GIVEN else super().__init__(text=text, **data)
 
 
-class MediaPart(_Part):
+class MediaPart(_Part, frozen=True):
     """What image, audio, video and file parts have in common: an address, or the data themselves."""
 
     url: str | None = None
@@ -107,42 +118,42 @@ class MediaPart(_Part):
         return b"".join(b64decode(text) for text in texts)
 
 
-class ImagePart(MediaPart):
+class ImagePart(MediaPart, frozen=True):
     """A picture."""
 
-    kind: Literal["image"] = "image"
+    kind: Literal["image"] = Field(init=False)
     detail: Literal["low", "high", "auto"] | None = None
     """How closely the model should look."""
 
 
-class AudioPart(MediaPart):
+class AudioPart(MediaPart, frozen=True):
     """Sound."""
 
-    kind: Literal["audio"] = "audio"
+    kind: Literal["audio"] = Field(init=False)
 
 
-class VideoPart(MediaPart):
+class VideoPart(MediaPart, frozen=True):
     """A film."""
 
-    kind: Literal["video"] = "video"
+    kind: Literal["video"] = Field(init=False)
 
 
-class FilePart(MediaPart):
+class FilePart(MediaPart, frozen=True):
     """A file, such as a PDF, by address, by its data, or by the id that the provider gave it."""
 
-    kind: Literal["file"] = "file"
+    kind: Literal["file"] = Field(init=False)
     name: str = ""
     file_id: str | None = None
 
 
-class ProviderPart(_Part):
+class ProviderPart(_Part, frozen=True):
     """A block that anabranch does not interpret and does not lose.
 
     Server-side tool calls and their results, MCP calls and approvals, citations: whatever an adapter has no
     other part for, to be sent back to the same provider as it was.
     """
 
-    kind: Literal["provider"] = "provider"
+    kind: Literal["provider"] = Field(init=False)
     provider: str
     """Whose block it is, such as ``anthropic``."""
     type: str
@@ -159,13 +170,13 @@ ResultPart = Annotated[
 """What a tool's result can be made of."""
 
 
-class ToolResultPart(_Part):
+class ToolResultPart(_Part, frozen=True):
     """A tool's result inside of another message, as APIs have it for tools that they run themselves.
 
     The answer to a call in :attr:`Message.tool_calls` is a message of its own: :meth:`Message.tool`.
     """
 
-    kind: Literal["tool_result"] = "tool_result"
+    kind: Literal["tool_result"] = Field(init=False)
     tool_call_id: str
     name: str = ""
     content: tuple[ResultPart, ...] = ()
@@ -177,3 +188,14 @@ Part = Annotated[
     Field(discriminator="kind"),
 ]
 """Any part of a message's content."""
+
+_KINDS: dict[type[Any], str] = {
+    TextPart: "text",
+    ReasoningPart: "reasoning",
+    ImagePart: "image",
+    AudioPart: "audio",
+    VideoPart: "video",
+    FilePart: "file",
+    ProviderPart: "provider",
+    ToolResultPart: "tool_result",
+}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
+from pydantic import field_validator
+
+from ._frozen import EMPTY, Extra, Value, freeze_mapping
 from .errors import ConcatError
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ UsageMode = Literal["cumulative", "delta"]
 """How the reports of one stream relate: each tells the whole so far, or each tells what is new."""
 
 
-class Usage(FrozenModel):
+class Usage(Value, frozen=True):
     """The tokens that a model call took.
 
     ``a + b`` adds two reports of *different* calls; :func:`total_usage` does so for a whole history. The
@@ -42,6 +44,14 @@ class Usage(FrozenModel):
     """Further counts by name, as the provider gives them; whole numbers only."""
     mode: UsageMode = "cumulative"
     """Whether each report of a stream tells the whole so far (the largest counts) or what is new."""
+
+    @field_validator("details")
+    @classmethod
+    def _check_details(cls, details: Mapping[str, object]) -> Mapping[str, object]:
+        wrong = next((name for name, count in details.items() if not isinstance(count, int)), None)
+        if wrong is not None:
+            raise ValueError(f"the count {wrong!r} is {details[wrong]!r}, not a whole number")
+        return details
 
     @property
     def total_tokens(self) -> int:
