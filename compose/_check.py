@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
 from ._empty import empty_value
+from ._flows import flow_fits
 from ._keys import END, START, Trigger
 from ._merge import mergeable, unmergeable_text
 from ._plan import Plan
@@ -42,6 +43,7 @@ class Checked:
         self.edges: list[EdgeSpec] = []
         self.branches: list[BranchSpec] = []
         self.branch_numbers: list[int] = []
+        self._senders: dict[str, tuple[str, ...]] | None = None
         self.inputs: dict[str, Any] = {END.key: spec.output}
         self.outputs: dict[str, Any] = {START.key: spec.input}
 
@@ -172,7 +174,9 @@ class Checked:
             for node in waiting:
                 if node.key in self.outputs:
                     continue
-                targets = [self.inputs[t] for s, t in flows if s == node.key and t in self.inputs and not self._gathers(t)]
+                targets = [
+                    self.inputs[t] for s, t in flows if s == node.key and t in self.inputs and not self.gathers(t)
+                ]
                 targets += [b.input for b in self.branches if b.source == node.key]
                 if targets:
                     self._set(node, Any if node.output_key is not None else targets[0])
@@ -196,10 +200,10 @@ class Checked:
         self._assemblers()
 
     def _edge_type(self, source: str, target: str, where: str) -> None:
-        if self._gathers(target):
+        if self.gathers(target):
             return
         given, wanted = self.outputs[source], self.inputs[target]
-        if fits(given, wanted) is Fit.NEVER:
+        if flow_fits(given, wanted, self.spec.nodes.get(source)) is Fit.NEVER:
             who = "the graph" if source == START.key else repr(source)
             whom = repr(target)
             gives = f"{who} takes" if source == START.key else f"{who} gives"
@@ -215,11 +219,11 @@ class Checked:
             )
             self.report("type", text, target)
 
-    def _gathers(self, key: str) -> bool:
+    def gathers(self, key: str) -> bool:
         """Tell whether a node makes its input of what arrives by itself, so that its type says nothing of that."""
         node = self.spec.nodes.get(key)
         if node is None:
-            return self.spec.end_assembler is not None
+            return self.spec.end_assembler is not None or self.spec.end_merge is not None
         return node.assembler is not None or node.merge is not None or node.label_sources
 
     def _assemblers(self) -> None:
@@ -227,7 +231,7 @@ class Checked:
         for key, assembler in assemblers.items():
             if assembler is None:
                 continue
-            sources = {s: self.outputs[s] for s in self._data_sources(key) if s in self.outputs}
+            sources = {s: self.outputs[s] for s in self.data_sources(key) if s in self.outputs}
             for text in assembler.problems(sources, self.inputs[key]):
                 self.report("mapping", f"node {key!r}: {text}", key)
 
@@ -352,10 +356,18 @@ class Checked:
 
     # -- fan-in ------------------------------------------------------------------------------------------------
 
-    def _data_sources(self, key: str) -> list[str]:
-        sources = [e.source for e in self.edges if e.data and e.target == key]
-        sources += [b.source for b in self.branches if b.data and key in b.ends.values()]
-        return list(dict.fromkeys(sources))
+    def data_sources(self, key: str) -> Sequence[str]:
+        """Give the nodes that send data to a node, in the order in which that was declared."""
+        if self._senders is None:
+            found: dict[str, dict[str, None]] = defaultdict(dict)
+            for edge in self.edges:
+                if edge.data:
+                    found[edge.target][edge.source] = None
+            for branch in self.branches:
+                for end in branch.ends.values() if branch.data else ():
+                    found[end][branch.source] = None
+            self._senders = {target: tuple(sources) for target, sources in found.items()}
+        return self._senders.get(key, ())
 
     def _fan_in(self) -> None:
         sources: dict[str, dict[str, None]] = defaultdict(dict)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ._body import Body
 from ._check import Checked
 from ._empty import empty_value
+from ._flows import check_for, flow_fits
 from ._graph import GraphLike
 from ._keys import END, START, Trigger
 from ._plan import BranchPlan, Check, EdgePlan, HandlerPlan, NodePlan, Plan
 from ._spec import GraphSpec, HandlerSpec, NodeSpec
 from ._topology import reachable, reversed_graph
-from ._types import Fit, checker, fits, type_name
+from ._types import Fit, fits
 from .errors import GraphCompileError
 
 STEPS_BEYOND_NODES = 100
@@ -173,12 +173,21 @@ class _Planner:
         return self.checked.names[number]
 
     def _edge_check(self, source: str, target: str) -> Check | None:
-        node = self.spec.nodes.get(target)
-        if node is not None and (node.assembler or node.merge or node.label_sources):
+        """Make the test of one edge; where several lead to a node, what they bring is tested together."""
+        if self.checked.gathers(target) or len(self.checked.data_sources(target)) > 1:
             return None
-        if target == END.key and (self.spec.end_assembler or self.spec.end_merge):
+        return self._check(f"edge {source!r} -> {target!r}", source, target)
+
+    def _input_check(self, target: str) -> Check | None:
+        sources = self.checked.data_sources(target)
+        if self.checked.gathers(target) or len(sources) < 2:
             return None
-        return _check(f"edge {source!r} -> {target!r}", self.checked.outputs[source], self.checked.inputs[target])
+        checks = [self._check(f"the input of node {target!r}", source, target) for source in sources]
+        return next((check for check in checks if check is not None), None)
+
+    def _check(self, where: str, source: str, target: str) -> Check | None:
+        fit = flow_fits(self.checked.outputs[source], self.checked.inputs[target], self.spec.nodes.get(source))
+        return None if fit is Fit.ALWAYS else check_for(where, self.checked.inputs[target])
 
     def _node(self, index: int, node: NodeSpec) -> NodePlan:
         body = node.body
@@ -205,6 +214,7 @@ class _Planner:
             input_key=node.input_key,
             key_check=_key_check(node),
             output_key=node.output_key,
+            input_check=self._input_check(node.key),
             merge=node.merge,
             label_sources=node.label_sources,
             assembler=node.assembler,
@@ -214,6 +224,8 @@ class _Planner:
             name=node.name or "",
             input=self.checked.inputs[node.key],
             output=self.checked.outputs[node.key],
+            takes=node.input,
+            gives=node.output,
         )
 
     def _virtual(self, key: str, form: Any) -> NodePlan:
@@ -228,11 +240,14 @@ class _Planner:
             data_sources=tuple(self.sources[index]),
             relations=self.relations[index],
             has_control=index in self.controlled,
+            input_check=self._input_check(key) if is_end else None,
             merge=self.spec.end_merge if is_end else None,
             assembler=self.spec.end_assembler if is_end else None,
             empty=empty_value(form),
             input=form,
             output=form,
+            takes=form,
+            gives=form,
         )
 
     def _upstream(self, join: int) -> frozenset[int]:
@@ -261,10 +276,7 @@ class _Planner:
 
 
 def _check(where: str, given: Any, wanted: Any) -> Check | None:
-    if fits(given, wanted) is Fit.ALWAYS:
-        return None
-    accepts: Callable[[object], bool] = checker(wanted)
-    return Check(accepts, type_name(wanted), where)
+    return None if fits(given, wanted) is Fit.ALWAYS else check_for(where, wanted)
 
 
 def _key_check(node: NodeSpec) -> Check | None:

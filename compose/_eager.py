@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 from ._context import work_in
 from ._crew import Crew, make_crew
-from ._execute import call_plain, count_step, execute, failure, finished, prepared, run_line
+from ._execute import call_plain, count_step, disband, execute, failure, finished, prepared, run_line
 from ._packets import Packet
 from ._plan import NodePlan, Plan
-from ._route import deliveries
+from ._route import deliveries, gathered
 from ._run import Run
 from .errors import RunStalledError
 
@@ -85,14 +85,7 @@ class Board:
 
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""
-        node = self._plan.nodes[target]
-        box = self._sent.pop(target, None)
-        if not box and node.assembler is None:
-            return run.packets.empty(node)
-        box = box or {}
-        if len(box) == 1 and node.assembler is None and node.merge is None and not node.label_sources:
-            return next(iter(box.values()))
-        return await run.packets.merge(run, node, {s: box[s] for s in node.data_sources if s in box})
+        return await gathered(run, self._plan.nodes[target], self._sent.pop(target, {}))
 
     async def drop(self, run: Run) -> None:
         """Give up everything that still waits."""
@@ -120,6 +113,8 @@ class EagerRun:
         self.working: dict[int, Context] = {}
         """The nodes at work in tasks, with their contexts."""
         self.crew: Crew | None = None
+        self.held: list[Packet] = []
+        """What nodes have made that ended with others and have not been looked at: only of use if the run fails."""
         self.simple = not run.packets.streaming and not run.bodies
         self.last = "start"
 
@@ -136,6 +131,9 @@ class EagerRun:
                     await self._next_outcome()
                 else:
                     raise self.run.fail(RunStalledError(self.run.graph_path, self.board.waiting_for(), [self.last]))
+        except BaseException:
+            await disband(self.run, self.crew, self.held)
+            raise
         finally:
             await self.board.drop(self.run)
             if self.crew is not None:
@@ -178,10 +176,13 @@ class EagerRun:
 
     async def _next_outcome(self) -> None:
         assert self.crew is not None, "something is at work, so there is a crew"
-        for target, packet, error in await self.crew.news():
+        news = await self.crew.news()
+        self.held = [packet for _, packet, _ in news]
+        for place, (target, packet, error) in enumerate(news):
             node = self.run.plan.nodes[target]
             if error is not None:
                 raise failure(self.run, node, error)
+            self.held[place] = None
             context = self.working.pop(target)
             await self._deliver(node, packet if node.bare else await finished(self.run, node, context, packet))
 

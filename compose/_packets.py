@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from ..schema import NO_VALUE, StreamReader
 from ._body import Body
 from ._merge import MergeConflictError, as_mapping, merge_values
-from ._plan import BranchPlan, Check, NodePlan
+from ._plan import BranchPlan, Check, HandlerPlan, NodePlan
 from ._run import Run
 from ._streams import boxed, checked_reader, chunks_to_value, keyed_reader, merged_reader, node_reader
 from ._types import value_type_name
@@ -67,6 +67,10 @@ class Packets(Protocol):
 
     def empty(self, node: NodePlan) -> Packet:
         """Make the packet of a node that control leads to without data."""
+        ...
+
+    async def finish(self, packet: Packet) -> None:
+        """Let a node whose output nobody takes come to its end all the same."""
         ...
 
     async def drop(self, packet: Packet) -> None:
@@ -124,6 +128,9 @@ class ValuePackets:
     def empty(self, node: NodePlan) -> Packet:
         return node.empty() if node.empty is not None else None
 
+    async def finish(self, packet: Packet) -> None:
+        pass
+
     async def drop(self, packet: Packet) -> None:
         pass
 
@@ -136,7 +143,7 @@ class StreamPackets:
     async def before(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         assert node.pre is not None, "only called where there is one"
         if node.pre.streams:
-            return _as_reader(run, node, await run.call_handler(node, node.pre, packet), packet)
+            return await _handled_stream(run, node, node.pre, packet)
         value = await chunks_to_value(run, node, packet, node.input)
         return boxed(await run.call_handler(node, node.pre, value))
 
@@ -152,7 +159,7 @@ class StreamPackets:
     async def after(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         assert node.post is not None, "only called where there is one"
         if node.post.streams:
-            return _as_reader(run, node, await run.call_handler(node, node.post, packet), packet)
+            return await _handled_stream(run, node, node.post, packet)
         value = await chunks_to_value(run, node, packet, node.output)
         return boxed(await run.call_handler(node, node.post, value))
 
@@ -189,8 +196,15 @@ class StreamPackets:
     def empty(self, node: NodePlan) -> Packet:
         return boxed(node.empty() if node.empty is not None else None)
 
+    async def finish(self, packet: Packet) -> None:
+        reader: StreamReader[Any] = packet
+        async with reader:
+            async for _ in reader:
+                pass
+
     async def drop(self, packet: Packet) -> None:
-        await packet.aclose()
+        if packet is not None:  # the place of one that is somewhere else by now
+            await packet.aclose()
 
 
 VALUES = ValuePackets()
@@ -260,8 +274,13 @@ def merge_all(run: Run, node: NodePlan, values: Mapping[int, Any]) -> Any:
         raise run.located(run.path(node), where, error) from error
 
 
-def _as_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any]) -> StreamReader[Any]:
-    return made if isinstance(made, StreamReader) else node_reader(run, node, made, fed)  # pyright: ignore[reportUnknownVariableType]
+async def _handled_stream(run: Run, node: NodePlan, handler: HandlerPlan, reader: StreamReader[Any]) -> Any:
+    try:
+        made = await run.call_handler(node, handler, reader)
+    except BaseException:
+        await reader.aclose()
+        raise
+    return made if isinstance(made, StreamReader) else node_reader(run, node, made, reader)  # pyright: ignore[reportUnknownVariableType]
 
 
 async def call_value(run: Run, node: NodePlan, body: Body, value: Any) -> Any:
@@ -292,9 +311,13 @@ async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader
         inner: StreamReader[Any] = await run.call_nested(node, body.nested, reader)
         return inner
     if body.transform is not None:
-        made = body.transform(reader)
-        if hasattr(made, "__await__"):
-            made = await made
+        try:
+            made = body.transform(reader)
+            if hasattr(made, "__await__"):
+                made = await made
+        except BaseException:
+            await reader.aclose()
+            raise
         return node_reader(run, node, made, reader)
     if body.stream is not None:
         made = body.stream(await chunks_to_value(run, node, reader, node.takes))

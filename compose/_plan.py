@@ -22,6 +22,10 @@ class Check:
     accepts: Callable[[object], bool]
     wanted: str
     edge: str
+    accepts_chunk: Callable[[object], bool]
+    """The test of one chunk of a stream."""
+    whole: bool
+    """Whether the chunks' test says less than the value's, so that the whole is tested too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class NodePlan:
     key_check: Check | None = None
     """The test of what is under the input key, whose type no edge knows."""
     output_key: str | None = None
+    input_check: Check | None = None
+    """The test of what several senders sent, merged; with one sender its edge has it."""
     merge: Callable[[Sequence[Any]], Any] | None = None
     label_sources: bool = False
     assembler: Assembler | None = None
@@ -103,7 +109,12 @@ class NodePlan:
     retry: Retry | None = None
     name: str = ""
     input: Any = None
+    """The type that an edge into the node must give."""
     output: Any = None
+    takes: Any = None
+    """The type that the body takes, behind the input key; for an empty stream that decides what its value is."""
+    gives: Any = None
+    """The type that the body gives, before the output key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ._context import work_in
-from ._crew import Crew, make_crew
-from ._execute import call_plain, count_step, execute, failure, finished, prepared, run_line, run_node
+from ._crew import Crew, Outcome, make_crew
+from ._execute import call_plain, count_step, disband, execute, failure, finished, prepared, run_line, run_node
 from ._packets import Packet
 from ._plan import NodePlan, Plan
-from ._route import deliveries
+from ._route import deliveries, gathered
 from ._run import Run
 from .errors import RunStalledError
 
@@ -40,18 +40,22 @@ class Inbox:
         """Send a finished node's output on."""
         if source.single >= 0:
             self._triggered.add(source.single)
-            self._sent.setdefault(source.single, {})[source.index] = packet
+            await self._keep(run, source, source.single, packet)
             return
         for target, live, control, data, given in await deliveries(run, source, packet):
             if not live:
                 continue
-            if control:
+            if control or not self._plan.nodes[target].has_control:
                 self._triggered.add(target)
             if data:
-                box = self._sent.setdefault(target, {})
-                if source.index in box:
-                    await run.packets.drop(box[source.index])
-                box[source.index] = given
+                await self._keep(run, source, target, given)
+
+    async def _keep(self, run: Run, source: NodePlan, target: int, packet: Packet) -> None:
+        """Keep what was sent until it is taken; what its sender sent before and was not taken yet gives way."""
+        box = self._sent.setdefault(target, {})
+        if source.index in box:
+            await run.packets.drop(box[source.index])
+        box[source.index] = packet
 
     @property
     def is_empty(self) -> bool:
@@ -73,14 +77,8 @@ class Inbox:
 
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""
-        node = self._plan.nodes[target]
         self._triggered.discard(target)
-        box = self._sent.pop(target, None)
-        if not box:
-            return run.packets.empty(node)
-        if len(box) == 1 and node.assembler is None and node.merge is None and not node.label_sources:
-            return next(iter(box.values()))
-        return await run.packets.merge(run, node, {s: box[s] for s in node.data_sources if s in box})
+        return await gathered(run, self._plan.nodes[target], self._sent.pop(target, {}))
 
     async def drop(self, run: Run) -> None:
         """Give up everything that still waits."""
@@ -96,10 +94,12 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
     plan = run.plan
     inbox = Inbox(plan)
     crew: Crew | None = None
+    held: list[Packet] = []
+    """What the nodes of the present step were given, or have made: nobody else would close it if the run failed."""
     try:
         done: Sequence[Task] = [(plan.nodes[plan.start], packet)]
         while True:
-            tasks = await _next_tasks(run, inbox, done)
+            tasks = await _next_tasks(run, inbox, done, held)
             if len(tasks) == 1 and tasks[0][0].index == plan.end:
                 return tasks[0][1]
             count_step(run, [node.index for node, _ in tasks])
@@ -113,17 +113,26 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
                 if crew is None:
                     crew = make_crew()
                     await crew.open()
-                done = await _perform(run, crew, tasks)
+                done = await _perform(run, crew, [node for node, _ in tasks], held)
+    except BaseException:
+        await disband(run, crew, held)
+        raise
     finally:
         await inbox.drop(run)
         if crew is not None:
             await crew.close()
 
 
-async def _next_tasks(run: Run, inbox: Inbox, done: Sequence[Task]) -> list[Task]:
-    for node, packet in done:
+async def _next_tasks(run: Run, inbox: Inbox, done: Sequence[Task], held: list[Packet]) -> list[Task]:
+    for place, (node, packet) in enumerate(done):
         await inbox.put(run, node, packet)
-    tasks = [(run.plan.nodes[t], await inbox.take(run, t)) for t in inbox.ready()]
+        if held:
+            held[place] = None
+    held.clear()
+    tasks: list[Task] = []
+    for target in inbox.ready():
+        held.append(await inbox.take(run, target))
+        tasks.append((run.plan.nodes[target], held[-1]))
     if not tasks:
         last = [node.key for node, _ in done]
         waiting = ["no branch chose an end, and no edge leads on"]
@@ -131,32 +140,40 @@ async def _next_tasks(run: Run, inbox: Inbox, done: Sequence[Task]) -> list[Task
     return tasks
 
 
-async def _perform(run: Run, crew: Crew, tasks: Sequence[Task]) -> list[Task]:
+async def _perform(run: Run, crew: Crew, nodes: Sequence[NodePlan], held: list[Packet]) -> list[Task]:
     """Run the nodes of one step at once; the first failure cancels and awaits the others."""
-    results: list[Packet] = [None] * len(tasks)
-    contexts = [run.context(node) for node, _ in tasks]
-    pending = 0
-    given: list[Packet] = []
-    for (node, packet), context in zip(tasks, contexts, strict=True):
-        given.append(packet if node.bare else await prepared(run, node, context, packet))
+    contexts = [run.context(node) for node in nodes]
+    for slot, node in enumerate(nodes):
+        if not node.bare:
+            held[slot] = await prepared(run, node, contexts[slot], held[slot])
     simple = not run.packets.streaming and not run.bodies
-    for slot, (node, _) in enumerate(tasks):
+    pending = 0
+    for slot, node in enumerate(nodes):
         if simple and node.plain:
-            results[slot] = result = call_plain(run, node, contexts[slot], given[slot])
+            held[slot] = result = call_plain(run, node, contexts[slot], held[slot])
             work = work_in(result)
             if work is None:
                 continue
         else:
-            work = execute(run, node, given[slot])
+            work = execute(run, node, held[slot])
+        held[slot] = None
         crew.start(slot, work, contexts[slot])
         pending += 1
     while pending:
-        for slot, result, error in await crew.news():
-            if error is not None:
-                raise failure(run, tasks[slot][0], error)
-            results[slot] = result
-            pending -= 1
-    for slot, (node, _) in enumerate(tasks):
+        pending -= _gather(run, nodes, held, await crew.news())
+    for slot, node in enumerate(nodes):
         if not node.bare:
-            results[slot] = await finished(run, node, contexts[slot], results[slot])
-    return [(node, result) for (node, _), result in zip(tasks, results, strict=True)]
+            held[slot] = await finished(run, node, contexts[slot], held[slot])
+    return list(zip(nodes, held, strict=True))
+
+
+def _gather(run: Run, nodes: Sequence[NodePlan], held: list[Packet], news: Sequence[Outcome]) -> int:
+    """Note the results that have come about, and then raise the first error among them; give their number."""
+    errors: list[BaseException] = []
+    for slot, result, error in news:
+        held[slot] = result
+        if error is not None:
+            errors.append(failure(run, nodes[slot], error))
+    if errors:
+        raise errors[0]
+    return len(news)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ._context import within
@@ -15,31 +15,54 @@ Delivery = tuple[int, bool, bool, bool, Packet]
 """Target, whether the relation is live (else it was not chosen), whether it carries control, data, and the packet."""
 
 
+async def gathered(run: Run, node: NodePlan, sent: Mapping[int, Packet]) -> Packet:
+    """Make the one packet that a node gets of what its senders sent."""
+    if not sent and node.assembler is None:
+        return run.packets.empty(node)
+    if len(sent) == 1 and node.assembler is None and node.merge is None and not node.label_sources:
+        packet = next(iter(sent.values()))
+    else:
+        packet = await run.packets.merge(run, node, {s: sent[s] for s in node.data_sources if s in sent})
+    return packet if node.input_check is None else run.packets.check(run, node.input_check, packet)
+
+
 async def deliveries(run: Run, node: NodePlan, packet: Packet) -> list[Delivery]:
     """Say what a finished node sends along each of its relations, in the order in which they were declared."""
     chosen: list[Collection[int]] = []
     if node.branches:
         packet, chosen = await _choose_all(run, node, packet)
-    branches = list(zip(node.branches, chosen, strict=True))
-    count = sum(e.data for e in node.edges) + sum(len(ends) for branch, ends in branches if branch.data)
+    fed = _fed_by_branches(node, chosen)
+    count = sum(e.data for e in node.edges) + sum(map(len, fed))
     if count == 0:
-        await run.packets.drop(packet)
+        is_input = node.index == run.plan.start
+        await (run.packets.drop(packet) if is_input else run.packets.finish(packet))
     copies = iter(run.packets.fork(packet, count)) if count else iter(())
     sent = [_along(run, edge.target, edge.check, copies, control=edge.control, data=edge.data) for edge in node.edges]
-    for branch, ends in branches:
+    for branch, ends, gets in zip(node.branches, chosen, fed, strict=True):
         for target in branch.targets:
             if target in ends:
-                sent.append(_along(run, target, branch.checks.get(target), copies, control=True, data=branch.data))
+                check = branch.checks.get(target)
+                sent.append(_along(run, target, check, copies, control=True, data=target in gets))
             else:
                 sent.append((target, False, True, branch.data, None))
     return sent
+
+
+def _fed_by_branches(node: NodePlan, chosen: Sequence[Collection[int]]) -> list[set[int]]:
+    """Say for each branch which of the chosen ends get the data by it: those that no edge or earlier branch gave it."""
+    seen = {edge.target for edge in node.edges if edge.data} if node.branches else set[int]()
+    fed: list[set[int]] = []
+    for branch, ends in zip(node.branches, chosen, strict=True):
+        fed.append(set(ends) - seen if branch.data else set())
+        seen |= fed[-1]
+    return fed
 
 
 def _along(
     run: Run, target: int, check: Check | None, copies: Iterator[Packet], *, control: bool, data: bool
 ) -> Delivery:
     given = next(copies) if data else None
-    if check is not None:
+    if data and check is not None:
         given = run.packets.check(run, check, given)
     return target, True, control, data, given
 

@@ -101,7 +101,7 @@ class NodeSpec:
     @property
     def outer_output(self) -> Any:
         """The type that an edge out of this node gives."""
-        return dict[str, Any] if self.output_key is not None else self.output
+        return dict[str, self.output] if self.output_key is not None else self.output  # type: ignore[name-defined]  # pyright: ignore[reportInvalidTypeArguments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,7 +10,7 @@ from ..schema import NO_VALUE, EmptyStreamError, SourceEnd, StreamReader, concat
 from ._empty import empty_value
 from ._plan import Check, NodePlan
 from ._types import value_type_name
-from .errors import MergeError, ValueTypeError
+from .errors import GraphRunError, MergeError, ValueTypeError
 
 if TYPE_CHECKING:
     from ._run import Run
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 def boxed(value: Any) -> StreamReader[Any]:
     """Make a stream of one chunk."""
-    of: Callable[[Any], StreamReader[Any]] = StreamReader.of
-    return of(value)
+    return StreamReader.of(value)
 
 
 def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None) -> StreamReader[Any]:
     """Make the reader of what a node's function gave: located errors, the node's context, its input closed with it."""
-    if made is fed and fed is not None:
+    if fed is not None and fed is made:
         return fed
 
     def locate(error: BaseException) -> BaseException:
@@ -53,31 +52,58 @@ async def chunks_to_value(run: Run, node: NodePlan, reader: StreamReader[Any], f
         async for chunk in reader:
             if not isinstance(chunk, SourceEnd):
                 chunks.append(chunk)
+    if not chunks:
+        return _neutral(run, node, form)
     try:
-        if not chunks:
-            return _neutral(form)
         return concat(chunks)
     except Exception as error:
         raise run.located(run.path(node), "the stream", error) from error
 
 
-def _neutral(form: Any) -> Any:
+def _neutral(run: Run, node: NodePlan, form: Any) -> Any:
     factory = empty_value(form)
     neutral = None if factory is None else factory()
     if neutral is None:
-        raise EmptyStreamError("the stream ended without a chunk, and its type has no neutral element")
+        error = EmptyStreamError("the stream ended without a chunk, and its type has no neutral element")
+        raise run.located(run.path(node), "the stream", error) from error
     return neutral
 
 
+def keyed_reader(run: Run, node: NodePlan, reader: StreamReader[Any]) -> StreamReader[Any]:
+    """Put each chunk under a node's output key; a stream without any chunk has the key too, as its value would."""
+    key, empty = node.output_key, True
+
+    def wrap(chunk: Any) -> Any:
+        nonlocal empty
+        empty = False
+        return {key: chunk}
+
+    def ended() -> Any:
+        return {key: _neutral(run, node, node.gives)} if empty else NO_VALUE
+
+    return reader.convert(wrap, on_end=ended)
+
+
 def checked_reader(run: Run, check: Check, reader: StreamReader[Any]) -> StreamReader[Any]:
-    """Test every chunk that passes an edge."""
+    """Test what passes an edge: every chunk, and where that says too little, the whole when it has ended."""
+    chunks: list[Any] = []
+
+    def refuse(value: Any) -> GraphRunError:
+        return run.fail(ValueTypeError(run.graph_path, check.edge, check.wanted, value_type_name(value)))
 
     def test(chunk: Any) -> Any:
-        if not check.accepts(chunk):
-            raise run.fail(ValueTypeError(run.graph_path, check.edge, check.wanted, value_type_name(chunk)))
+        if not check.accepts_chunk(chunk):
+            raise refuse(chunk)
+        if check.whole:
+            chunks.append(chunk)
         return chunk
 
-    return reader.convert(test)
+    def ended() -> Any:
+        if chunks and not check.accepts(whole := concat(chunks)):
+            raise refuse(whole)
+        return NO_VALUE
+
+    return reader.convert(test, on_end=ended) if check.whole else reader.convert(test)
 
 
 def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[Any]]) -> StreamReader[Any] | None:
