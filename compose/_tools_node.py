@@ -78,6 +78,7 @@ class ToolsNode:
         if timeout is not None and timeout <= 0:
             raise ToolDefinitionError(f"timeout is in seconds and more than 0, or None, not {timeout}")
         self._tools = tuple(tools)
+        self._fixed: tuple[Tool, ...] = ()
         self._sequential = sequential
         self._aliases = dict(aliases or {})
         self._timeout = timeout
@@ -131,6 +132,23 @@ class ToolsNode:
         old = self._steps
         made._steps = Steps(made._tool_set(), old.handlers, old.middlewares, old.unknown, old.node_policies)
         return made
+
+    def with_tools(self, *tools: Tool) -> ToolsNode:
+        """Make a node that has further tools; this one stays as it is.
+
+        Args:
+            *tools: The tools, which come after those that are there, also where a run brings others in their place.
+
+        Returns:
+            The new node.
+
+        Raises:
+            ToolDefinitionError: A name is there already.
+        """
+        made = object.__new__(ToolsNode)
+        made.__dict__.update(self.__dict__)
+        made._fixed = (*self._fixed, *tools)
+        return made.with_options(ToolsOptions())
 
     def with_middlewares(self, *middlewares: AnyMiddleware) -> ToolsNode:
         """Make a node that has further middlewares, around those of this one, which stays as it is.
@@ -272,7 +290,9 @@ class ToolsNode:
 
     def _tool_set(self) -> ToolSet:
         policies = self._policies_of
-        return ToolSet(self._tools, self._aliases, lambda name: policies.get(name, self._policies), self._timeout)
+        return ToolSet(
+            (*self._tools, *self._fixed), self._aliases, lambda name: policies.get(name, self._policies), self._timeout
+        )
 
 
 def current_tools(key: str) -> tuple[ToolInfo, ...] | None:

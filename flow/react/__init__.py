@@ -5,10 +5,12 @@ from __future__ import annotations
 from ._agent import AgentResult, Question, ReactAgent
 from ._decide import ToolCallChecker
 from ._direct import set_return_directly
+from ._output import OutputMode
 from ._prompt import HistoryFunction, SystemPrompt
 from ._state import AgentState
 from .errors import (
     AgentLimitExceeded,
+    OutputInvalid,
     RoundLimitExceeded,
     TokenLimitExceeded,
     ToolCallLimitExceeded,
@@ -19,6 +21,8 @@ __all__ = (
     "AgentResult",
     "AgentState",
     "HistoryFunction",
+    "OutputInvalid",
+    "OutputMode",
     "Question",
     "ReactAgent",
     "RoundLimitExceeded",

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
-from ...compose import END, START, AnyMiddleware, Event, Graph, Lambda, Runnable, RunOptions, ToolsNode, graph_tool
+from typing_extensions import TypeForm, TypeVar
+
+from ...compose import AnyMiddleware, Event, Runnable, RunOptions, ToolsNode, graph_tool
 from ...schema import ChatModel, Message, StreamReader, Tool, Usage
-from ._decide import ToolCallChecker, decide, decide_at_first, deciding_by
-from ._direct import DirectReturn, names_of
-from ._model import AgentModel
-from ._prompt import BeforeModel, HistoryFunction, Limits, SystemPrompt
+from ._build import Parts, build_graph
+from ._decide import ToolCallChecker
+from ._direct import names_of
+from ._output import Output, OutputMode
+from ._prompt import HistoryFunction, Limits, SystemPrompt
 from ._state import AgentState, states
 
 if TYPE_CHECKING:
     from ...compose._body import Body
+
+OutputT = TypeVar("OutputT", default=Any)
 
 Question = str | Message | Sequence[Message]
 """What an agent can be asked: a user's text, a message, or a whole history."""
 
 
 @dataclass(frozen=True, slots=True)
-class AgentResult:
+class AgentResult(Generic[OutputT]):
     """What a run of an agent gave.
 
     Attributes:
@@ -31,12 +36,14 @@ class AgentResult:
         messages: The history: what the agent was given, and all that came after.
         usage: What the model calls of this run cost.
         rounds: How often the model was asked.
+        output: The answer as a value, for an agent with an ``output`` type; else None.
     """
 
     message: Message
     messages: list[Message]
     usage: Usage
     rounds: int
+    output: OutputT
 
     @property
     def text(self) -> str:
@@ -44,7 +51,7 @@ class AgentResult:
         return self.message.text
 
 
-class ReactAgent:
+class ReactAgent(Generic[OutputT]):
     """A model that reasons and acts: it calls tools, sees their results, and goes on until it has an answer.
 
     It is a graph with the nodes ``chat``, ``tools`` and ``direct_return``; its state is the history. What a tool does
@@ -66,6 +73,11 @@ class ReactAgent:
         fallback_on: After which errors.
         max_tool_calls: How many tool calls one run may make.
         max_tokens: How many tokens the model may take in one run; noticed before the next model call.
+        output: What the answer has to be: a pydantic model, a dataclass, any type that pydantic knows. The model is
+            told what is wrong with an answer that does not fit.
+        output_mode: Whether the model gives such an answer as the arguments of a tool, ``final_answer``, or as JSON in
+            its text.
+        output_retries: How often the model is told so about a text.
         name: What drawings, callbacks and errors call the agent.
 
     Raises:
@@ -101,31 +113,35 @@ class ReactAgent:
         fallback_on: tuple[type[Exception], ...] = (Exception,),
         max_tool_calls: int | None = None,
         max_tokens: int | None = None,
+        output: TypeForm[OutputT] | None = None,
+        output_mode: OutputMode = "tool",
+        output_retries: int = 2,
         name: str = "agent",
     ) -> None:
-        models = (model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))
         node = tools if isinstance(tools, ToolsNode) else ToolsNode(tools)
         node = node.with_middlewares(*middlewares) if middlewares else node
-        limits = Limits(max_rounds, max_tool_calls, max_tokens)
-        before = BeforeModel(system_prompt, "", message_rewriter, message_modifier, limits)
-        direct = DirectReturn(node, names_of(node, return_directly))
-        if tool_call_checker is not None:
-            decision = deciding_by(tool_call_checker)
-        else:
-            first = all(getattr(m, "tool_calls_first", False) is True for m in models)
-            decision = decide_at_first if first else decide
-        graph = Graph[list[Message], Message](state=AgentState, name=name, max_steps=2 * max_rounds + 2)
-        graph.add_node("chat", AgentModel(models, node.infos, (), fallback_on), pre=before.__call__)
-        graph.add_node("tools", node, pre=limits.before_tools)
-        graph.add_node("direct_return", Lambda(invoke=direct.give, transform=direct.give_chunks))
-        graph.add_edge(START, "chat")
-        graph.add_branch("chat", decision, name="decide")
-        graph.add_branch("tools", direct.after_tools)
-        graph.add_edge("direct_return", END)
+        self._output = None if output is None else Output(output, output_mode, output_retries)
+        directly = names_of(node, return_directly)
+        if self._output is not None and self._output.tool is not None:
+            node = node.with_tools(self._output.tool)
+            directly |= {self._output.tool.info.name}
+        parts = Parts(
+            models=(model, *(fallback if isinstance(fallback, Sequence) else (fallback,))),
+            fallback_on=fallback_on,
+            tools=node,
+            return_directly=directly,
+            system_prompt=system_prompt,
+            rewriter=message_rewriter,
+            modifier=message_modifier,
+            checker=tool_call_checker,
+            limits=Limits(max_rounds, max_tool_calls, max_tokens),
+            output=self._output,
+            name=name,
+        )
         self.name = name
-        self.graph = graph
+        self.graph = build_graph(parts)
         """The agent as a graph, to be nested in another."""
-        self.runnable: Runnable[list[Message], Message] = graph.compile()
+        self.runnable: Runnable[list[Message], Message] = self.graph.compile()
         """The agent's graph, compiled."""
 
     def __repr__(self) -> str:
@@ -168,7 +184,7 @@ class ReactAgent:
         """
         return await self.runnable.invoke(_history(question), options)
 
-    async def run(self, question: Question, options: RunOptions | None = None) -> AgentResult:
+    async def run(self, question: Question, options: RunOptions | None = None) -> AgentResult[OutputT]:
         """Do what :meth:`generate` does, and give the history and the usage too.
 
         Args:
@@ -185,7 +201,8 @@ class ReactAgent:
         finally:
             states.reset(token)
         state = left[0]
-        return AgentResult(message, list(state.messages), state.usage, state.rounds)
+        output = None if self._output is None else self._output.read(message)
+        return AgentResult(message, list(state.messages), state.usage, state.rounds, cast("OutputT", output))
 
     def stream(
         self, question: Question, options: RunOptions | None = None

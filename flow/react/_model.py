@@ -21,19 +21,17 @@ class AgentModel:
         self,
         models: Sequence[ChatModel],
         tools: Sequence[ToolInfo],
-        more_tools: Sequence[ToolInfo],
         fallback_on: tuple[type[Exception], ...],
     ) -> None:
         self._models = models
         self._tools = tuple(tools)
-        self._more = tuple(more_tools)
         self._bound = self._bind(self._tools)
         self._fallback_on = fallback_on
         self.name = str(getattr(models[0], "name", None) or type(models[0]).__name__)
 
     def with_tools(self, tools: Sequence[ToolInfo], choice: Any = "auto") -> AgentModel:
         """Make one that knows these tools."""
-        return AgentModel(self._models, tools, self._more, self._fallback_on)
+        return AgentModel(self._models, tools, self._fallback_on)
 
     async def generate(self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS) -> Message:
         """Answer with one message, and note it."""
@@ -72,8 +70,7 @@ class AgentModel:
         await _note_chunks(concat(chunks))
 
     def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
-        infos = (*tools, *self._more)
-        return [model.with_tools(infos) if infos else model for model in self._models]
+        return [model.with_tools(tools) if tools else model for model in self._models]
 
     def _models_of_run(self) -> Sequence[ChatModel]:
         tools = current_tools("tools")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
-from ...schema import Message, repair_history
+from ...schema import Message, TextPart, repair_history
 from ._state import AgentState, leave_state, model_state
 from .errors import RoundLimitExceeded, TokenLimitExceeded, ToolCallLimitExceeded
 
@@ -35,7 +35,7 @@ class BeforeModel:
         self._modifier = modifier
         self._limits = limits
 
-    async def __call__(self, new: list[Message], state: AgentState) -> list[Message]:
+    async def prepare(self, new: list[Message], state: AgentState) -> list[Message]:
         model_state.set(state)  # the handler and the model share the context of the node
         if state.rounds == 0:
             leave_state(state)
@@ -48,7 +48,10 @@ class BeforeModel:
         seen = list(state.messages)
         if self._modifier is not None:
             seen = repair_history(await settled(self._modifier(seen)))
-        if self._prompt is not None and not (seen and seen[0].role == "system"):
+        if seen and seen[0].role == "system":
+            if self._more:
+                seen[0] = Message.system([*seen[0].parts, TextPart(f"\n\n{self._more}")])
+        elif self._prompt is not None:
             seen.insert(0, await self._make_prompt(state))
         return seen
 
@@ -58,7 +61,8 @@ class BeforeModel:
         if isinstance(prompt, Message):
             return prompt
         made: str | Message = await settled(prompt(list(state.messages)))
-        return made if isinstance(made, Message) else Message.system(_joined(made, self._more))
+        made = made if isinstance(made, Message) else Message.system(made)
+        return Message.system([*made.parts, TextPart(f"\n\n{self._more}")]) if self._more else made
 
 
 class Limits:
@@ -105,8 +109,10 @@ def _as_prompt(
         return Message.system(more) if more else None
     if isinstance(given, str):
         return Message.system(_joined(given, more))
-    if isinstance(given, Message) and given.role != "system":
-        raise ValueError(f"system_prompt is a message of role {given.role!r}; make it with Message.system(...)")
+    if isinstance(given, Message):
+        if given.role != "system":
+            raise ValueError(f"system_prompt is a message of role {given.role!r}; make it with Message.system(...)")
+        return Message.system([*given.parts, TextPart(f"\n\n{more}")]) if more else given
     return given
 
 

@@ -1,0 +1,93 @@
+"""Typed answers: how the model is told what is wanted, and how its answer is read and sent back if it does not fit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypeForm
+
+from ...compose import current_state
+from ...schema import FunctionTool, Message, MessageParser, ParseError, StreamReader, concat, tool
+from ._state import AgentState
+from .errors import OutputInvalid
+
+T = TypeVar("T")
+
+OutputMode = Literal["tool", "text"]
+"""How the model gives a typed answer: by calling a tool whose arguments are the answer, or as JSON in its text."""
+
+FINAL_ANSWER = "final_answer"
+"""The name of the tool by which a typed answer is given."""
+
+
+class Output(Generic[T]):
+    """What an agent's answer has to be."""
+
+    def __init__(self, kind: TypeForm[T], mode: OutputMode, retries: int) -> None:
+        if mode not in ("tool", "text"):
+            raise ValueError(f'output_mode is "tool" or "text", not {mode!r}')
+        if retries < 0:
+            raise ValueError(f"output_retries={retries}: give 0 or more")
+        self._retries = retries
+        self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+        self._parser: MessageParser[T] = MessageParser(kind, lenient=True)
+        self.tool: FunctionTool[..., Any] | None = _final_tool(kind) if mode == "tool" else None
+        """The tool that takes the answer, if it is given that way."""
+        self.prompt = "" if mode == "tool" else _prompt(self._adapter)
+        """What the model is told about the form of its answer."""
+
+    def read(self, message: Message) -> T:
+        """Read the value of an answer.
+
+        Raises:
+            ParseError: The message does not hold one.
+        """
+        if message.role == "tool":
+            try:
+                return self._adapter.validate_json(message.text)
+            except ValidationError:
+                return self._adapter.validate_python(message.text)  # a text that the tool gave as it is
+        return self._parser.parse(message)
+
+    async def decide(self, message: StreamReader[Message]) -> Literal["tools", "correct", "end"]:
+        """Go to the tools at the first tool call; a message that makes none is the answer if it fits."""
+        chunks: list[Message] = []
+        async for chunk in message:
+            if chunk.tool_calls:
+                return "tools"
+            chunks.append(chunk)
+        return "end" if self._problem(concat(chunks)) is None else "correct"
+
+    async def correct(self, message: Message) -> list[Message]:
+        """Tell the model what is wrong with its answer."""
+        async with current_state(AgentState) as state:
+            state.corrections += 1
+            if state.corrections > self._retries:
+                raise OutputInvalid(self._retries, state.messages)
+        if self.tool is not None:
+            return [Message.user(f"Give the final answer by calling the tool {FINAL_ANSWER!r}.")]
+        return [Message.user(f"The answer does not fit: {self._problem(message)}\nAnswer again, with the JSON alone.")]
+
+    def _problem(self, message: Message) -> str | None:
+        try:
+            self._parser.parse(message)
+        except ParseError as error:
+            return str(error)
+        return None
+
+
+def _final_tool(kind: Any) -> FunctionTool[..., Any]:
+    async def final_answer(answer: Any) -> Any:
+        return answer
+
+    final_answer.__annotations__ = {"answer": kind, "return": Any}
+    said = (getattr(kind, "__doc__", None) or "") if isinstance(kind, type) and kind.__module__ != "builtins" else ""
+    description = "Give the final answer. Call this once, alone, when you know it."
+    return tool(final_answer, name=FINAL_ANSWER, description=f"{description}\n\n{said.strip()}".strip())
+
+
+def _prompt(adapter: TypeAdapter[Any]) -> str:
+    schema = json.dumps(adapter.json_schema(), ensure_ascii=False)
+    return f"Give the final answer as one JSON value that fits this JSON schema, without any words around it:\n{schema}"
