@@ -195,15 +195,26 @@ def function_body(function: Any, *, blocking: bool = False) -> Body:
         ShapeError: If the callable cannot be a node.
     """
     shape = shape_of(function)
-    body = Body(shape.input, shape.output, "function", _call_name(function), blocking=blocking, target=function)
     call = function if shape.takes_input else _ignoring_input(function)
-    if shape.takes_options is not None:
+    body = Body(
+        input=shape.input,
+        output=shape.output,
+        component="function",
+        name=_call_name(function),
+        invoke=call if shape.paradigm == "invoke" else None,
+        stream=call if shape.paradigm == "stream" else None,
+        collect=call if shape.paradigm == "collect" else None,
+        transform=call if shape.paradigm == "transform" else None,
+        blocking=blocking,
+        target=function,
+    )
+    if shape.takes_options is None:
+        return body
 
-        def bind(options: Any) -> Body:
-            return with_paradigm(body, shape.paradigm, lambda value: function(value, options))
+    def bind(options: Any) -> Body:
+        return with_paradigm(body, shape.paradigm, lambda value: function(value, options))
 
-        body = replace(body, options=shape.takes_options, bind=bind)
-    return with_paradigm(body, shape.paradigm, call)
+    return replace(body, options=shape.takes_options, bind=bind)
 
 
 def _ignoring_input(function: Callable[[], Any]) -> Callable[[Any], Any]:

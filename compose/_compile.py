@@ -54,10 +54,11 @@ def compile_nested(builder: GraphLike[Any, Any], around: tuple[GraphSpec, ...]) 
 
 
 def _private_copy(given: GraphSpec, name: str | None) -> GraphSpec:
+    """Copy what changes while a graph is compiled or built on: passthroughs get their types then."""
     return replace(
         given,
         name=given.name if name is None else name,
-        nodes={key: replace(node) for key, node in given.nodes.items()},
+        nodes={key: replace(node) if node.passthrough else node for key, node in given.nodes.items()},
         edges=list(given.edges),
         branches=list(given.branches),
         problems=list(given.problems),
@@ -115,7 +116,6 @@ class _Planner:
         nodes = [self._node(i, node) for i, node in enumerate(self.spec.nodes.values())]
         nodes.append(self._virtual(END.key, self.spec.output))
         nodes.append(self._virtual(START.key, self.spec.input))
-        nodes = [self._shortcut(node, nodes) for node in nodes]
         spec = self.spec
         return Plan(
             kind=spec.kind,
@@ -201,6 +201,7 @@ class _Planner:
             body=body,
             edges=tuple(self.edges[index]),
             branches=tuple(self.branches[index]),
+            next=self._only_successor(index),
             single=_single(self.edges[index], self.branches[index]),
             plain=_is_plain(node, body),
             bare=_is_plain(node, body) and _is_bare(node),
@@ -259,20 +260,17 @@ class _Planner:
         back = reversed_graph(successors)
         return frozenset(reachable(back, back[join], without=join))
 
-    def _shortcut(self, node: NodePlan, nodes: list[NodePlan]) -> NodePlan:
-        """Mark a node whose output is simply the one successor's input."""
-        if node.branches or len(node.edges) != 1:
-            return node
-        edge = node.edges[0]
-        target = nodes[edge.target]
-        simple = edge.control and edge.data and edge.check is None and target.index < self.end
-        simple = simple and target.assembler is None and target.merge is None
-        simple = simple and not target.label_sources and not target.join
-        if not simple or (self.checked.trigger == "all" and target.relations != 1):
-            return node
-        if target.index in self.fed_apart:
-            return node  # data may wait there already
-        return replace(node, next=target.index)
+    def _only_successor(self, index: int) -> int:
+        """Give the node that gets this one's output directly, as its input and by nothing else; -1 if there is none."""
+        target = _single(self.edges[index], self.branches[index])
+        if not 0 <= target < self.end or target in self.fed_apart:
+            return -1  # data may wait there already
+        node = self.spec.nodes[self._key(target)]
+        if self.checked.gathers(node.key) or (self.checked.trigger == "any" and node.trigger == "all"):
+            return -1
+        if self.checked.trigger == "all":
+            return target if self.relations[target] == 1 else -1
+        return -1 if self._input_check(node.key) is not None else target
 
 
 def _check(where: str, given: Any, wanted: Any) -> Check | None:
