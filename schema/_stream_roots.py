@@ -178,6 +178,8 @@ class GeneratorSource(AwaitedSource):
                 self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
             else:
                 self.fail(as_stream_error(self._translated(error), "the generator of a stream"))
+                if getattr(self._generator, "ag_frame", None) is not None:
+                    await self._close_generator()  # it was broken off and gave an item all the same
             await close_all(self._feeds, quietly=self.error is not None)
         elif isinstance(error, StopAsyncIteration):
             raise anyio.ClosedResourceError
@@ -188,11 +190,14 @@ class GeneratorSource(AwaitedSource):
 
     async def _release(self) -> None:
         self._next = None
-        step = self._generator.aclose()
         try:
-            await self._closed(step if self._context is None else _in_context(step, self._context))
+            await self._close_generator()
         finally:
             await close_all(self._feeds)
+
+    async def _close_generator(self) -> None:
+        step = self._generator.aclose()
+        await self._closed(step if self._context is None else _in_context(step, self._context))
 
     def _translated(self, error: BaseException) -> BaseException:
         if self._translate is None:
