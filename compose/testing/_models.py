@@ -10,7 +10,7 @@ from ...schema import NO_OPTIONS, Message, ModelOptions, ToolChoice, ToolInfo, c
 Chunks = Sequence[Message | Exception]
 """The chunks of one answer; an exception among them is raised in its place."""
 
-Entry = (
+ScriptEntry = (
     str
     | Message
     | Chunks
@@ -66,10 +66,10 @@ class ScriptedModel:
         'Bye!'
     """
 
-    def __init__(self, script: Iterable[Entry], *, tool_calls_first: bool = False) -> None:
+    def __init__(self, script: Iterable[ScriptEntry], *, tool_calls_first: bool = False) -> None:
         self.calls: list[AskedModel] = []
         self.tool_calls_first = tool_calls_first
-        self._script: Iterator[Entry] = iter(script)
+        self._script: Iterator[ScriptEntry] = iter(script)
         self._tools: tuple[ToolInfo, ...] = ()
         self._choice: ToolChoice = "auto"
 
