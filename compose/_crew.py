@@ -42,6 +42,10 @@ class Crew:
         """Wait for outcomes, and take all there are, in the order in which they came about."""
         while not self._outcomes:
             await self._wait()
+        return self.take_outcomes()
+
+    def take_outcomes(self) -> Sequence[Outcome]:
+        """Take the outcomes that are there: after closing, those that nobody waited for any more."""
         taken, self._outcomes = self._outcomes, []
         return taken
 

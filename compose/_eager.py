@@ -110,8 +110,8 @@ class EagerRun:
         self.run = run
         self.board = Board(run.plan)
         self.ready: deque[int] = deque()
-        self.working: dict[int, Context] = {}
-        """The nodes at work in tasks, with their contexts."""
+        self.working: dict[int, tuple[Context, Packet]] = {}
+        """The nodes at work in tasks, with their contexts and what they were given."""
         self.crew: Crew | None = None
         self.held: list[Packet] = []
         """What nodes have made that ended with others and have not been looked at: only of use if the run fails."""
@@ -132,7 +132,8 @@ class EagerRun:
                 else:
                     raise self.run.fail(RunStalledError(self.run.graph_path, self.board.waiting_for(), [self.last]))
         except BaseException:
-            await disband(self.run, self.crew, self.held)
+            given = [packet for _, packet in self.working.values()]
+            await disband(self.run, self.crew, [*self.held, *given])
             raise
         finally:
             await self.board.drop(self.run)
@@ -171,7 +172,7 @@ class EagerRun:
         if self.crew is None:
             self.crew = make_crew()
             await self.crew.open()
-        self.working[target] = context
+        self.working[target] = context, packet
         self.crew.start(target, work, context)
 
     async def _next_outcome(self) -> None:
@@ -183,7 +184,7 @@ class EagerRun:
             if error is not None:
                 raise failure(self.run, node, error)
             self.held[place] = None
-            context = self.working.pop(target)
+            context, _ = self.working.pop(target)
             await self._deliver(node, packet if node.bare else await finished(self.run, node, context, packet))
 
 

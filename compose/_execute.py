@@ -12,6 +12,7 @@ from anyio import EndOfStream
 from ..schema import StreamReader
 from ._body import Body
 from ._context import current_frame, enter, resume_within, within, work_in
+from ._crew import Crew
 from ._packets import Packet
 from ._plan import NodePlan
 from ._run import Run
@@ -46,8 +47,20 @@ async def prepared(run: Run, node: NodePlan, context: Context, packet: Packet) -
 async def finished(run: Run, node: NodePlan, context: Context, packet: Packet) -> Packet:
     """Do what comes after the body."""
     if node.output_key is not None:
-        packet = run.packets.wrap(node, packet)
+        packet = run.packets.wrap(run, node, packet)
     return packet if node.post is None else await within(context, run.packets.after(run, node, packet))
+
+
+async def disband(run: Run, crew: Crew | None, held: Sequence[Packet]) -> None:
+    """Cancel and await what is at work when a run ends, and give up what was made and not sent on."""
+    try:
+        if crew is not None:
+            await crew.close()
+    finally:
+        if run.packets.streaming:
+            outcomes = () if crew is None else crew.take_outcomes()
+            for packet in (*held, *(made for _, made, error in outcomes if error is None)):
+                await run.packets.drop(packet)
 
 
 def count_step(run: Run, nodes: Sequence[int]) -> None:
@@ -130,7 +143,7 @@ async def execute(run: Run, node: NodePlan, packet: Packet) -> Packet:
     policy = node.retry or ONCE
     value = packet
     if run.packets.streaming and policy.attempts > 1:
-        value = await chunks_to_value(run, node, packet, node.input)  # an attempt needs its input whole
+        value = await chunks_to_value(run, node, packet, node.takes)  # an attempt needs its input whole
     for attempt in range(1, policy.attempts + 1):
         if attempt > 1:
             await _pause(run, node, policy, attempt)

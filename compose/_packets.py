@@ -87,8 +87,9 @@ class ValuePackets:
         assert node.pre is not None, "only called where there is one"
         if not node.pre.streams:
             return await run.call_handler(node, node.pre, packet)
-        reader = await run.call_handler(node, node.pre, boxed(packet))
-        return await chunks_to_value(run, node, reader, node.input)
+        async with boxed(packet) as given:
+            reader = await run.call_handler(node, node.pre, given)
+            return await chunks_to_value(run, node, reader, node.input)
 
     def pick(self, run: Run, node: NodePlan, packet: Packet) -> Packet:
         return pick(run, node, packet)
@@ -103,8 +104,9 @@ class ValuePackets:
         assert node.post is not None, "only called where there is one"
         if not node.post.streams:
             return await run.call_handler(node, node.post, packet)
-        reader = await run.call_handler(node, node.post, boxed(packet))
-        return await chunks_to_value(run, node, reader, node.output)
+        async with boxed(packet) as given:
+            reader = await run.call_handler(node, node.post, given)
+            return await chunks_to_value(run, node, reader, node.output)
 
     def fork(self, packet: Packet, count: int) -> Sequence[Packet]:
         return (packet,) * count
@@ -294,15 +296,16 @@ async def call_value(run: Run, node: NodePlan, body: Body, value: Any) -> Any:
         return await result if hasattr(result, "__await__") else result
     if body.stream is not None:
         made = body.stream(value)
-    elif body.collect is not None:
-        result = body.collect(boxed(value))
-        return await result if hasattr(result, "__await__") else result
-    else:
+        made = await made if hasattr(made, "__await__") else made
+        return await chunks_to_value(run, node, StreamReader.from_iterable(made), node.gives)
+    async with boxed(value) as reader:
+        if body.collect is not None:
+            result = body.collect(reader)
+            return await result if hasattr(result, "__await__") else result
         assert body.transform is not None, "a body has at least one paradigm"
-        made = body.transform(boxed(value))
-    if hasattr(made, "__await__"):
-        made = await made
-    return await chunks_to_value(run, node, StreamReader.from_iterable(made), node.gives)
+        made = body.transform(reader)
+        made = await made if hasattr(made, "__await__") else made
+        return await chunks_to_value(run, node, StreamReader.from_iterable(made), node.gives)
 
 
 async def call_stream(run: Run, node: NodePlan, body: Body, reader: StreamReader[Any]) -> StreamReader[Any]:

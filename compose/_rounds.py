@@ -156,7 +156,6 @@ async def _perform(run: Run, crew: Crew, nodes: Sequence[NodePlan], held: list[P
                 continue
         else:
             work = execute(run, node, held[slot])
-        held[slot] = None
         crew.start(slot, work, contexts[slot])
         pending += 1
     while pending:
