@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context
 from typing import Any, cast
 
-from ._stream_backend import Drive, Interrupted
+from ._stream_backend import Drive, Interrupted, other_than
 
 __all__ = ()
 
@@ -55,13 +55,13 @@ class AsyncioDrive(Drive):
             self.task.cancel()
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             item = yield from self._run()
         except BaseException as error:
             if not self.interrupted:
                 raise
-            failure = error if isinstance(error, Exception) else None
+            failure = other_than(error, GeneratorExit, CancelledError)
         else:
             if not self.interrupted:
                 return item

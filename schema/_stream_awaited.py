@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from ._stream_backend import Drive, Interrupted, current_backend
+from ._stream_backend import Drive, Interrupted, current_backend, other_than
 from ._stream_source import PENDING, Signal, Source
 
 __all__ = ()
@@ -97,11 +97,16 @@ class AwaitedSource(Source):
         In a cancelled task this is shielded, so that what is done in a ``finally`` there may wait. Not if it holds a
         cancel scope: it would leave that one inside of ours, and the scopes of a task have to be properly nested.
         """
-        if self._holds_scope is False and anyio.current_effective_deadline() == -math.inf:
-            with anyio.CancelScope(shield=True):
+        try:
+            if self._holds_scope is False and anyio.current_effective_deadline() == -math.inf:
+                with anyio.CancelScope(shield=True):
+                    await step
+            else:
                 await step
-        else:
-            await step
+        except BaseExceptionGroup as error:  # from a task group that the generator held open
+            failure = other_than(error, GeneratorExit)
+            if failure is not None:
+                raise failure from None
 
     async def _wait_closed(self, closing: Signal) -> None:
         with anyio.CancelScope(shield=True):

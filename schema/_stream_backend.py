@@ -29,10 +29,25 @@ class Waiter(Protocol):
         ...
 
 
-class Interrupted(BaseException):
-    """A driven step was broken off by :meth:`Drive.interrupt`; ``error`` is what it raised, if that was an error."""
+def other_than(error: BaseException, *expected: type[BaseException]) -> BaseException | None:
+    """Give what is in an error beside the expected ones: a task group wraps all that goes through it."""
+    if isinstance(error, expected):
+        return None
+    if isinstance(error, BaseExceptionGroup):
+        group: BaseExceptionGroup[Any] = error
+        return group.split(expected)[1]
+    return error
 
-    def __init__(self, error: Exception | None = None) -> None:
+
+def is_cancellation(error: BaseException) -> bool:
+    """Tell whether an error is nothing but the cancellation of the current task."""
+    return other_than(error, current_backend().cancelled) is None
+
+
+class Interrupted(BaseException):
+    """A driven step was broken off by :meth:`Drive.interrupt`; ``error`` is what it raised beside that, if anything."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
         super().__init__()
         self.error = error
 

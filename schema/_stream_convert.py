@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from ._stream_awaited import AwaitedSource
-from ._stream_backend import current_backend
+from ._stream_backend import is_cancellation
 from ._stream_source import END, NO_VALUE, PENDING, Postbox, Source, as_stream_error, close_all
 
 __all__ = ()
@@ -103,7 +103,7 @@ class ConvertSource(AwaitedSource):
         if not isinstance(error, Exception):
             if not self.inner.done:
                 raise error  # a cancelled wait, of a source that can be read on
-            if isinstance(error, current_backend().cancelled):
+            if is_cancellation(error):
                 self._copy_ending()
                 raise error
         return self._call_on_error(error)
@@ -149,7 +149,7 @@ class ConvertSource(AwaitedSource):
         except BaseException as error:
             if self.closed:
                 raise
-            if isinstance(error, current_backend().cancelled):
+            if is_cancellation(error):
                 self.fail(anyio.BrokenResourceError("the function given to convert() was cancelled"))
                 raise
             return self._fail_with(error)

@@ -134,6 +134,8 @@ class CopySource(Source):
                 raise
             if item is PENDING:
                 return PENDING
+            if self.closed:  # by the source itself, in this step
+                return self.last_word()
             if item is END:
                 self.finish()
                 self._hub.open.pop(self, None)

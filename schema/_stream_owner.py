@@ -23,7 +23,7 @@ from typing import Any
 
 import anyio
 
-from ._stream_backend import Backend, Identity, Rest, Waiter, current_backend
+from ._stream_backend import Backend, Identity, Rest, Waiter, current_backend, is_cancellation
 from ._stream_scope import current_scope
 from ._stream_source import EMPTY, END, PENDING, Postbox, Signal, Source
 
@@ -53,7 +53,9 @@ class OwnedSource(Source):
         self._parked: Waiter | None = None  # how to wake the owner, while it sleeps
         self._ready = Signal()
         self._ended = Signal()
-        self._failure: Exception | None = None  # raised while the owner closed the source; for who closes the stream
+        self._failure: BaseException | None = (
+            None  # raised while the owner closed the source; for who closes the stream
+        )
 
     def poll(self) -> Any:
         if self.done:
@@ -112,7 +114,7 @@ class OwnedSource(Source):
             yielded = self._identity.step(step)
         except StopIteration as stop:
             self._busy = False
-            return stop.value
+            return stop.value if not self.closed else self.last_word()  # closed in its own step
         except BaseException as error:  # noqa: BLE001  # _end raises it
             self._busy = False
             self._note_ending(error)
@@ -219,7 +221,7 @@ class OwnedSource(Source):
 
     def _note_ending(self, error: BaseException) -> None:
         if not isinstance(error, StopAsyncIteration) and not self._inner.done:
-            lost = isinstance(error, current_backend().cancelled)
+            lost = is_cancellation(error)
             self._inner.fail(anyio.BrokenResourceError("the stream was cancelled") if lost else error)
 
     async def _close_inner(self) -> None:
@@ -228,7 +230,7 @@ class OwnedSource(Source):
                 self._rest[0].close()
                 self._rest = None
             await self._inner.aclose()
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001  # for who closes the stream
             self._failure = error
         self._on_gone()
 

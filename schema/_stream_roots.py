@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol, cast
 import anyio
 
 from ._stream_awaited import AwaitedSource
-from ._stream_backend import current_backend
+from ._stream_backend import current_backend, is_cancellation
 from ._stream_source import END, Source, as_stream_error, close_all
 
 __all__ = ()
@@ -173,7 +173,7 @@ class GeneratorSource(AwaitedSource):
         if not self.closed:
             if isinstance(error, StopAsyncIteration):
                 self.finish()
-            elif isinstance(error, current_backend().cancelled):
+            elif is_cancellation(error):
                 cancelled = True
                 self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
             else:
@@ -238,7 +238,7 @@ class ForeignSource(AwaitedSource):
         try:
             item = await (self._step() if self._holds_scope is False else self._first(self._step()))
         except BaseException as error:
-            if self.closed or isinstance(error, current_backend().cancelled):
+            if self.closed or is_cancellation(error):
                 raise
             self.fail(as_stream_error(error, "the async iterator of a stream"))
         else:

@@ -10,7 +10,7 @@ import trio
 from outcome import capture
 from trio.lowlevel import Abort, current_task, current_trio_token, reschedule, spawn_system_task, wait_task_rescheduled
 
-from ._stream_backend import Drive, Interrupted
+from ._stream_backend import Drive, Interrupted, other_than
 
 __all__ = ()
 
@@ -91,13 +91,13 @@ class TrioDrive(Drive):
             self._abort_inner = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             item = yield from self._run()
         except BaseException as error:
             if not self.interrupted or isinstance(error, trio.Cancelled):
                 raise
-            failure = error if isinstance(error, Exception) else None
+            failure = other_than(error, GeneratorExit, trio.Cancelled)
         else:
             if not self.interrupted:
                 return item

@@ -1,4 +1,4 @@
-"""Merging under random schedules (S5): order within a source, nothing lost, nothing read ahead but one item per source."""
+"""Merging under random schedules (S5): order within a source, nothing lost, at most one item per source read ahead."""
 
 from __future__ import annotations
 
