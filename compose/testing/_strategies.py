@@ -1,0 +1,171 @@
+"""Hypothesis strategies for graphs; Hypothesis is imported when one of them is asked for."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...schema import MissingExtraError
+from .._graph import Graph
+from .._runnable import Runnable
+from ..errors import GraphWarning
+from ._growth import Limits, grown
+from ._sketch import GraphSketch, options_as_code
+from .pieces import ITEMS, RECORD, TEXT, split
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+__all__ = ("GraphCase", "graphs", "random_graph")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, repr=False)
+class GraphCase:
+    """A generated graph with an input; printed as the code that makes it.
+
+    Attributes:
+        graph: The builder.
+        input: An input for it.
+        chunks: The same input in chunks, for ``collect`` and ``transform``.
+        options: What to compile it with.
+    """
+
+    sketch: GraphSketch
+    input: Any
+    chunks: tuple[Any, ...]
+    graph: Graph[Any, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", self.sketch.build())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to compile it with: trigger and bound on steps."""
+        return self.sketch.compile_options()
+
+    def compile(self, **options: Any) -> Runnable[Any, Any]:
+        """Compile the graph, with its own options and the given ones; warnings about its shape are left out."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphWarning)
+            return self.graph.compile(**{**self.options, **options})
+
+    def __repr__(self) -> str:
+        lines = [
+            *self.sketch.code().splitlines(),
+            f"app = graph.compile({options_as_code(self.options)})",
+            f"input, chunks = {self.input!r}, {list(self.chunks)!r}",
+        ]
+        return "GraphCase:\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
+def graphs(
+    *,
+    trigger: str | None = None,
+    nodes: int = 8,
+    streams: bool = True,
+    state: bool = True,
+    branches: bool = True,
+    loops: bool = True,
+    nesting: int = 1,
+    failing: bool = False,
+) -> SearchStrategy[GraphCase]:
+    """Generate valid typed graphs of small pure functions, each with an input.
+
+    They compile without an error. A run may still fail where what happens depends on values: a loop that takes too many
+    steps, a branch that chooses nothing, values that meet and do not merge; then it fails in every paradigm.
+
+    Args:
+        trigger: ``"any"`` or ``"all"``; by default both kinds come.
+        nodes: About how many nodes a graph has at most.
+        streams: Whether nodes, conditions and handlers may work on streams.
+        state: Whether graphs may have state and handlers.
+        branches: Whether there may be branches.
+        loops: Whether there may be loops, with ``trigger="any"``.
+        nesting: How deep graphs may stand in graphs.
+        failing: Whether there may be nodes that raise an error for some inputs.
+
+    Returns:
+        A strategy; it needs the package ``hypothesis``.
+
+    Example:
+        >>> from hypothesis import given
+        >>> @given(graphs(trigger="all", nodes=3))
+        ... def test_every_node_runs_at_most_once(case):
+        ...     assert set(interpret(case.compile(), case.input).counts.values()) <= {1}
+        >>> test_every_node_runs_at_most_once()
+    """
+    try:
+        from hypothesis import strategies as st
+    except ImportError as error:
+        raise MissingExtraError("hypothesis", "testing") from error
+    limits = Limits(trigger, nodes, streams, state, branches, loops, nesting, failing)
+
+    @st.composite
+    def cases(draw: DrawFn) -> GraphCase:
+        return random_graph(DrawnDice(draw), limits)
+
+    return cases()
+
+
+def random_graph(dice: Any, limits: Limits | None = None) -> GraphCase:
+    """Make one graph with an input, by any dice."""
+    kind = dice.pick((TEXT, TEXT, TEXT, ITEMS, RECORD))
+    sketch = grown(dice, limits or Limits(), kind, dice.pick((1, 2, 3, 4, 5, 6)))
+    value = _value(dice, kind)
+    return GraphCase(sketch, value, tuple(split(value, dice.pick((0, 1, 2)))))
+
+
+def _value(dice: Any, kind: Any) -> Any:
+    if kind is TEXT:
+        return dice.pick(("a", "", "b", "ab", "bAa", "aabb"))
+    if kind is RECORD:
+        return {key: _value(dice, TEXT) for key in ("x", "y")}
+    return [_value(dice, TEXT) for _ in range(dice.pick((1, 0, 2)))]
+
+
+class DrawnDice:
+    """Chance from Hypothesis, so that it can shrink."""
+
+    def __init__(self, draw: DrawFn) -> None:
+        from hypothesis import strategies as st
+
+        self._draw = draw
+        self._st = st
+
+    def pick(self, among: Sequence[T]) -> T:
+        """Choose one."""
+        return self._draw(self._st.sampled_from(among))
+
+    def several(self, among: Sequence[T], low: int, high: int) -> list[T]:
+        """Choose some, different ones, in their order."""
+        places = self._st.sets(self._st.sampled_from(range(len(among))), min_size=low, max_size=high) if among else None
+        return [] if places is None else [among[place] for place in sorted(self._draw(places))]
+
+    def rarely(self) -> bool:
+        """Say yes once in a while."""
+        return self._draw(self._st.sampled_from((False, False, False, True)))
+
+
+class RandomDice:
+    """Chance from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def pick(self, among: Sequence[T]) -> T:
+        """Choose one."""
+        return self._random.choice(among)
+
+    def several(self, among: Sequence[T], low: int, high: int) -> list[T]:
+        """Choose some, different ones, in their order."""
+        count = min(len(among), self._random.randint(low, high))
+        return [among[place] for place in sorted(self._random.sample(range(len(among)), count))]
+
+    def rarely(self) -> bool:
+        """Say yes once in a while."""
+        return self._random.random() < 0.25
