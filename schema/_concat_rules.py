@@ -15,7 +15,7 @@ from enum import Enum
 from functools import lru_cache
 from numbers import Number
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
@@ -45,23 +45,37 @@ __all__ = ()
 Values = Sequence[Any]
 
 
-class Declared(NamedTuple):
-    """What the annotation of a place says about its values."""
+class Declared:
+    """What the annotation of a place says about its values.
 
-    hint: Any = None
-    """Their type, without ``Annotated`` and ``None``; ``None`` if nothing is known."""
-    policy: Policy | None = None
+    Args:
+        hint: Their type, without ``Annotated`` and ``None``; ``None`` if nothing is known.
+        policy: The policy declared for them.
+    """
+
+    __slots__ = ("hint", "policy")  # a named tuple would take its time at import
+
+    def __init__(self, hint: Any = None, policy: Policy | None = None) -> None:
+        self.hint = hint
+        self.policy = policy
 
 
 UNDECLARED = Declared()
 
 
-class Rule(NamedTuple):
-    """How the values of some types come together."""
+class Rule:
+    """How the values of some types come together.
 
-    family: str
-    """What kind of values it takes; values of different families do not mix."""
-    join: Callable[[Walk, Values, Declared], Any]
+    Args:
+        family: What kind of values it takes; values of different families do not mix.
+        join: Makes one value of one or more.
+    """
+
+    __slots__ = ("family", "join")
+
+    def __init__(self, family: str, join: Callable[[Walk, Values, Declared], Any]) -> None:
+        self.family = family
+        self.join = join
 
 
 class Walk:

@@ -82,13 +82,9 @@ class _Call:
 
     def has_all(self, fragment: ToolCall) -> bool:
         """Whether a fragment only sends the whole call once more: its id, and all of its arguments."""
-        return (
-            bool(self.id)
-            and self.id == fragment.id
-            and _opens_object(fragment)
-            and self.is_complete()
-            and self.arguments[0].strip() == fragment.arguments.strip()
-        )
+        if not self.id or self.id != fragment.id or not _opens_object(fragment) or not self.is_complete():
+            return False
+        return self.arguments[0].strip() == fragment.arguments.strip()
 
     def build(self, policies: Policies) -> ToolCall:
         extra = merge_extras(self.extras, policies) if self.extras else EMPTY
@@ -155,13 +151,21 @@ def join_calls(fragments: Sequence[ToolCall], policies: Policies) -> tuple[ToolC
     Raises:
         ConcatError: A fragment contradicts the call that it belongs to.
     """
+    whole = _assemble(fragments, policies)
+    # Whole calls that look as if they belonged together do, or a further concatenation would give something else.
+    while len(whole) > 1 and len(again := _assemble(whole, policies)) < len(whole):
+        whole = again
+    return tuple(whole)
+
+
+def _assemble(fragments: Sequence[ToolCall], policies: Policies) -> list[ToolCall]:
     assembly = _Assembly()
     for fragment in fragments:
         if not _is_empty(fragment):
             assembly.add(fragment)
     whole = [call.build(policies) for call in assembly.calls]
     whole.sort(key=lambda call: (call.index is not None, call.index or 0))
-    return tuple(whole)
+    return whole
 
 
 def _is_empty(fragment: ToolCall) -> bool:

@@ -42,7 +42,7 @@ UNKNOWN_TOOL = "unknown_tool"
 NO_ANSWER = "There is no result: this call was not completed."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HistoryProblem:
     """One breach of the grammar."""
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json, to_json
 
@@ -36,16 +37,16 @@ _DEEPSEEK = (
     r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[\w.-]+)(?:<｜tool▁sep｜>)?\s*"
     r"(?:```(?:json)?\s*)?(?P<json>\{.*?\})\s*(?:```)?\s*<｜tool▁call▁end｜>"
 )
-_BLOCKS = tuple(re.compile(pattern, re.DOTALL) for pattern in (_DEEPSEEK, _TAGGED, _FENCE))
-_MARKS = re.compile(r"<｜tool▁calls▁(?:begin|end)｜>")
+_MARKS = r"<｜tool▁calls▁(?:begin|end)｜>"
+
+_Found = tuple[str, str, str]
+"""A call that was found in the content: its id, name and arguments."""
 
 
-class _Found(NamedTuple):
-    """A call that was found in the content."""
-
-    id: str
-    name: str
-    arguments: str
+@cache
+def _blocks() -> tuple[re.Pattern[str], ...]:
+    """Compile the patterns, once they are needed."""
+    return tuple(re.compile(pattern, re.DOTALL) for pattern in (_DEEPSEEK, _TAGGED, _FENCE))
 
 
 def repair_tool_calls(message: Message, tools: Iterable[str | ToolInfo]) -> Message:
@@ -85,8 +86,9 @@ def repair_tool_calls(message: Message, tools: Iterable[str | ToolInfo]) -> Mess
 
 def _build(number: int, call: _Found) -> ToolCall:
     # The made-up id is the same each time, so that a run that is replayed sees the same message.
-    made_up = f"call_{crc32(f'{number} {call.name} {call.arguments}'.encode()):08x}"
-    return ToolCall(id=call.id or made_up, name=call.name, arguments=call.arguments)
+    call_id, name, arguments = call
+    made_up = f"call_{crc32(f'{number} {name} {arguments}'.encode()):08x}"
+    return ToolCall(id=call_id or made_up, name=name, arguments=arguments)
 
 
 def _take_from_part(part: Part, known: frozenset[str], found: list[_Found]) -> Iterable[Part]:
@@ -119,7 +121,7 @@ def _take_from_text(text: str, known: frozenset[str], found: list[_Found]) -> st
         found += whole
         return ""
     taken = False
-    for pattern in _BLOCKS:
+    for pattern in _blocks():
         rest: list[str] = []
         end = 0
         for match in pattern.finditer(text):
@@ -130,7 +132,7 @@ def _take_from_text(text: str, known: frozenset[str], found: list[_Found]) -> st
                 end = match.end()
                 taken = True
         text = "".join((*rest, text[end:]))
-    return _MARKS.sub("", text).strip() if taken else text
+    return re.sub(_MARKS, "", text).strip() if taken else text
 
 
 def _read_match(match: re.Match[str], known: frozenset[str]) -> list[_Found]:
@@ -138,7 +140,7 @@ def _read_match(match: re.Match[str], known: frozenset[str]) -> list[_Found]:
     if name is None:
         return _read_json(match["json"], known)
     arguments = _read_arguments(match["json"])
-    return [_Found("", name, arguments)] if name in known and arguments is not None else []
+    return [("", name, arguments)] if name in known and arguments is not None else []
 
 
 def _read_json(text: str, known: frozenset[str]) -> list[_Found]:
@@ -169,7 +171,7 @@ def _read_call(value: object, known: frozenset[str]) -> _Found | None:
     if not isinstance(name, str) or name not in known or arguments is None:
         return None
     call_id = next((fields[key] for key in _ID_KEYS if isinstance(fields.get(key), str)), "")
-    return _Found(call_id, name, arguments)
+    return call_id, name, arguments
 
 
 def _read_arguments(value: object) -> str | None:

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from anabranch.schema._components import (
+from anabranch.schema import (
     NO_OPTIONS,
     ChatModel,
+    Document,
     Embedder,
     Indexer,
     Loader,
+    Message,
     ModelOptions,
     NamedTool,
     Retriever,
     RetrieverOptions,
     Tool,
     ToolChoice,
+    ToolInfo,
     Transformer,
 )
-from anabranch.schema._document import Document
-from anabranch.schema._message import Message
-from anabranch.schema._tool_info import ToolInfo
 
 
 class Parrot:

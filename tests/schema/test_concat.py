@@ -15,12 +15,26 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
-from anabranch.schema._concat import ConcatRegistry, concat, default_registry
-from anabranch.schema._concat_policy import Append, First, Join, Last, Max, Merge, Min, Policy, Sum
-from anabranch.schema._message import Message, ToolCall
-from anabranch.schema._parts import TextPart
-from anabranch.schema._usage import Usage
-from anabranch.schema.errors import ConcatError, EmptyStreamError
+from anabranch.schema import (
+    Append,
+    ConcatError,
+    ConcatRegistry,
+    EmptyStreamError,
+    First,
+    Join,
+    Last,
+    Max,
+    Merge,
+    Message,
+    Min,
+    Policy,
+    Sum,
+    TextPart,
+    ToolCall,
+    Usage,
+    concat,
+    default_registry,
+)
 
 
 class Colour(str, Enum):  # noqa: UP042  (the older way, whose type is both)

@@ -11,22 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from anabranch.schema._concat import concat
-from anabranch.schema._concat_policy import Append, First, Last, Max, Min, Sum
-from anabranch.schema._message import Message, ToolCall
-from anabranch.schema._parts import (
+from anabranch.schema import (
+    Append,
     AudioPart,
+    ConcatError,
     FilePart,
+    First,
     ImagePart,
+    Last,
+    Max,
+    Message,
+    Min,
     ProviderPart,
     ReasoningPart,
+    Sum,
     TextPart,
+    ToolCall,
+    ToolResult,
     ToolResultPart,
+    Usage,
     VideoPart,
+    concat,
 )
-from anabranch.schema._tool_result import ToolResult
-from anabranch.schema._usage import Usage
-from anabranch.schema.errors import ConcatError
 
 T = TypeVar("T")
 

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from anabranch.schema._concat import concat
-from anabranch.schema._message import Message, ToolCall
-from anabranch.schema.errors import ConcatError
+from anabranch.schema import ConcatError, Message, ToolCall, concat
 
 
 def fragment(index: int | None, id: str = "", name: str = "", arguments: str = "") -> ToolCall:

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.schema._history import check_history, repair_history, require_valid_history
-from anabranch.schema._message import Message, ToolCall
-from anabranch.schema.errors import HistoryError, MessageError
+from anabranch.schema import (
+    HistoryError,
+    Message,
+    MessageError,
+    ToolCall,
+    check_history,
+    repair_history,
+    require_valid_history,
+)
 
 USER = Message.user("hi")
 SYSTEM = Message.system("be kind")

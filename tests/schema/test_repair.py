@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.schema._concat import concat
-from anabranch.schema._message import Message, ToolCall
-from anabranch.schema._parts import ImagePart, Part, ProviderPart, ReasoningPart, TextPart
-from anabranch.schema._repair import repair_tool_calls
-from anabranch.schema._tool_info import ToolInfo
+from anabranch.schema import (
+    ImagePart,
+    Message,
+    Part,
+    ProviderPart,
+    ReasoningPart,
+    TextPart,
+    ToolCall,
+    ToolInfo,
+    concat,
+    repair_tool_calls,
+)
 
 TOOLS = ["search", "add"]
 FENCE = "```"
