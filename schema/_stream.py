@@ -282,7 +282,7 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
     def _drop(self) -> None:
         """Give the stream up in a finalizer."""
         source, self._source = self._source, None
-        if source is not None and not source.done:
+        if source is not None and not (source.done and source.settled):
             drop_later(source.find_postbox(), source.drop)
 
     def __del__(self) -> None:
@@ -293,6 +293,8 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
                 warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
             finally:
                 self._drop()
+        elif source is not None and not source.settled:
+            self._drop()
 
     @override
     def __repr__(self) -> str:

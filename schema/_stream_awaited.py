@@ -65,13 +65,14 @@ class AwaitedSource(Source):
             if self._closing is not None:
                 await self._wait_closed(self._closing)
             return
-        was_done = self.done
+        is_open = not (self.done and self.settled)
         self.closed = True
         self.finish()
         drive = self._drive
         if drive is None:
-            if not was_done:
+            if is_open:
                 await self._release()
+                self.is_settled()
             return
         self._closing = Signal()
         if drive.task is not current_backend().current_task():  # else it closes itself, from within its own step

@@ -34,8 +34,7 @@ def other_than(error: BaseException, *expected: type[BaseException]) -> BaseExce
     if isinstance(error, expected):
         return None
     if isinstance(error, BaseExceptionGroup):
-        group: BaseExceptionGroup[Any] = error
-        return group.split(expected)[1]
+        return error.split(expected)[1]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return error
 
 

@@ -98,14 +98,11 @@ class ConvertSource(AwaitedSource):
         """Give the last item, or ``NO_VALUE``, or raise what is not the stream's but the reader's."""
         if isinstance(error, StopAsyncIteration):
             return self._call_on_end()
-        if self.closed:
+        if self.closed or not self.inner.done:
             raise error
-        if not isinstance(error, Exception):
-            if not self.inner.done:
-                raise error  # a cancelled wait, of a source that can be read on
-            if is_cancellation(error):
-                self._copy_ending()
-                raise error
+        if not isinstance(error, Exception) and is_cancellation(error):
+            self.end_like(self.inner)
+            raise error
         return self._call_on_error(error)
 
     def _call(self, function: Hook, *args: Any) -> Any:
@@ -123,19 +120,19 @@ class ConvertSource(AwaitedSource):
         return self._call(on_end)
 
     def _call_on_error(self, error: BaseException) -> Any:
-        if self._on_error is None:
-            self.fail(error)
+        if self._on_error is None or not isinstance(error, Exception):
+            self.end_like(self.inner)
             return NO_VALUE
         self._last = True
         return self._call(self._on_error, error)
 
     def _fail_with(self, error: BaseException) -> Any:
+        self.settled = False
+        if not isinstance(error, Exception) and is_cancellation(error):
+            self.fail(anyio.BrokenResourceError("a function given to convert() was cancelled"))
+            raise error
         self.fail(as_stream_error(error, "a function given to convert()"))
         return NO_VALUE
-
-    def _copy_ending(self) -> None:
-        if self.inner.error is not None:
-            self.fail(self.inner.error)
 
     async def _finish_call(self, coroutine: Any) -> Any:
         try:
@@ -149,9 +146,6 @@ class ConvertSource(AwaitedSource):
         except BaseException as error:
             if self.closed:
                 raise
-            if is_cancellation(error):
-                self.fail(anyio.BrokenResourceError("the function given to convert() was cancelled"))
-                raise
             return self._fail_with(error)
 
     def interrupt(self) -> None:
@@ -160,6 +154,7 @@ class ConvertSource(AwaitedSource):
 
     async def settle(self) -> None:
         await close_all((self.inner,), quietly=self.error is not None)
+        self.is_settled()
 
     async def _release(self) -> None:
         if iscoroutine(self._coroutine):

@@ -129,6 +129,7 @@ class CopySource(Source):
             try:
                 item = self._hub.fill(cell)
             except BaseException as error:
+                self.settled = self._hub.source.settled
                 self.fail(error)
                 self._hub.open.pop(self, None)
                 raise
@@ -158,6 +159,7 @@ class CopySource(Source):
         except Exception:
             if self.error is None:
                 raise
+        self.is_settled()
 
     async def aclose(self) -> None:
         if not self.closed:
@@ -166,6 +168,8 @@ class CopySource(Source):
             if not self.done:
                 self.finish()
                 await self._hub.leave(self)
+            elif not self.settled:
+                await self.settle()
 
     def find_postbox(self) -> Postbox | None:
         own = (copy.postbox for copy in self._hub.open)
@@ -175,3 +179,5 @@ class CopySource(Source):
         if not self.done:
             self.finish()
             self._hub.drop(self)
+        elif not self.settled:
+            self._hub.source.drop()

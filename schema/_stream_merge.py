@@ -55,6 +55,7 @@ class MergeSource(Source):
             try:
                 item = sources[index].poll()
             except BaseException as error:
+                self.settled = False
                 self.fail(error)
                 raise
             if item is PENDING:
@@ -88,6 +89,7 @@ class MergeSource(Source):
 
     async def settle(self) -> None:
         await close_all(self._sources, quietly=self.error is not None)
+        self.is_settled()
 
     async def aclose(self) -> None:
         if not self.closed:

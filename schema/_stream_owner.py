@@ -80,12 +80,10 @@ class OwnedSource(Source):
         return self._end() if item is END else item
 
     def _end(self) -> Any:
-        error = self._inner.error
-        if error is None:
-            self.finish()
-        else:
-            self.fail(error)
-            self.traceback = self._inner.traceback
+        self.end_like(self._inner)
+        if self._started:
+            self.settled = True
+            self._wake()  # to end
         return self.last_word()
 
     def watch(self, callback: Callable[[], None]) -> None:
@@ -147,6 +145,7 @@ class OwnedSource(Source):
     async def settle(self) -> None:
         if not self._started:
             await self._inner.aclose()
+            self.is_settled()
         else:
             self.drop()
             if self._task is current_backend().current_task():

@@ -14,13 +14,13 @@ __all__ = ()
 Place = tuple[CodeType, int]
 """Some code and the instruction in it: cheap to note, and worked out when somebody asks."""
 
-_OURS = __name__.partition(".")[0] + "."
+_NOT_THE_CALLER = (__name__.partition(".")[0] + ".", "typing")  # pipe[int](...) is called by way of typing
 
 
 def calling_place() -> Place | None:
     """Note which code that is not ours is calling."""
     frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_CALLER):
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 

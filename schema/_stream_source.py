@@ -115,7 +115,7 @@ class Signal:
 class Source:
     """The base of all sources; see the module for the contract."""
 
-    __slots__ = ("closed", "done", "error", "postbox", "scope", "traceback")
+    __slots__ = ("closed", "done", "error", "postbox", "scope", "settled", "traceback")
 
     plain: bool = True
     """Never answers ``PENDING`` with ``must_await``, and its ``anext()`` may be cancelled without losing an item."""
@@ -128,6 +128,7 @@ class Source:
         self.closed = False
         self.error: BaseException | None = None
         self.traceback: TracebackType | None = None
+        self.settled = True  # False: it is done, and something behind it still has to be closed
         self.scope: StreamScope | None = None  # which closes this source at its exit
         self.postbox: Postbox | None = None  # to the loop in which somebody waited, if somebody did
 
@@ -193,6 +194,12 @@ class Source:
     def finish(self) -> None:
         """Note that the stream has come to its end, whichever it was."""
         self.done = True
+        if self.scope is not None and self.settled:
+            self.scope.forget(self)
+
+    def is_settled(self) -> None:
+        """Note that nothing is left to be closed."""
+        self.settled = True
         if self.scope is not None:
             self.scope.forget(self)
 
@@ -201,6 +208,15 @@ class Source:
         self.error = error
         self.traceback = error.__traceback__
         self.finish()
+
+    def end_like(self, inner: Source) -> None:
+        """Note that this stream has ended in the way in which the one that it reads from has."""
+        self.settled = inner.settled
+        if inner.error is None:
+            self.finish()
+        else:
+            self.fail(inner.error)
+            self.traceback = inner.traceback
 
     def last_word(self) -> Any:
         """Say once more how the stream ended."""
