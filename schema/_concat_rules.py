@@ -132,6 +132,10 @@ def read_hint(hint: Any) -> Declared:
             if len(options) != 1:
                 return Declared(None, policy)
             hint = options[0]
+        elif hasattr(hint, "__supertype__"):  # a NewType
+            hint = hint.__supertype__
+        elif hasattr(hint, "__value__"):  # an alias made by a type statement, or by TypeAliasType
+            hint = hint.__value__
         else:
             break
     if policy is None and (origin is Literal or (isinstance(hint, type) and issubclass(hint, Enum))):
@@ -145,8 +149,8 @@ def find_special_rule(kind: Any) -> Rule | None:
         return Rule(_full_name(kind), _join_last)
     if _is_named_tuple(kind):
         return Rule(_full_name(kind), _join_named_tuples)
-    if kind.__name__ == "ToolResult" and issubclass(kind, BaseModel) and "parts" in kind.model_fields:
-        return Rule("ToolResult", _join_tool_results)
+    if kind.__name__ == "ToolResult" and kind.__module__ == f"{__package__}._tool_result":
+        return Rule("ToolResult", _join_tool_results)  # known by name: importing it here would be a circle
     return None
 
 

@@ -124,12 +124,11 @@ class Message(Value, frozen=True):
 
     @property
     def reasoning(self) -> str | None:
-        """What the model thought: its reasoning parts, joined; ``None`` when there is none."""
+        """What the model thought: the text of its reasoning parts, joined; ``None`` when there is none to read."""
         content = self.content
         if isinstance(content, str):
             return None
-        thoughts = [part.text for part in content if isinstance(part, ReasoningPart)]
-        return "".join(thoughts) if thoughts else None
+        return "".join([part.text for part in content if isinstance(part, ReasoningPart)]) or None
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NewType
 
 import pytest
 from pydantic import BaseModel, ConfigDict
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from anabranch.schema import (
     Append,
@@ -66,6 +66,9 @@ class Step:
     least: Annotated[int, Min] = 0
     tags: list[str] = field(default_factory=list[str])
     inner: Answer | None = None
+
+
+Names = TypeAliasType("Names", list[str])
 
 
 class Open(BaseModel):
@@ -254,6 +257,8 @@ NEUTRAL: list[tuple[Any, Any]] = [
     (Message, Message.assistant("")),
     (Annotated[str, Last], ""),
     (str | None, ""),
+    (NewType("Name", str), ""),
+    (Names, []),
 ]
 
 

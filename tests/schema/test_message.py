@@ -118,6 +118,7 @@ def test_text_joins_the_text_parts_and_reasoning_the_reasoning_parts() -> None:
     message = Message.assistant([ReasoningPart("a"), "1", ReasoningPart("b", signature="s"), ImagePart(url="u"), "2"])
     assert (message.text, message.reasoning) == ("12", "ab")
     assert Message.user("a").reasoning is None
+    assert Message.assistant([ReasoningPart(signature="sealed")]).reasoning is None
 
 
 def test_parts_are_there_for_plain_text_too() -> None:
