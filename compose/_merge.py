@@ -79,6 +79,8 @@ def register_merge(kind: type[T], merge: Callable[[Sequence[T]], T]) -> None:
 
 def mergeable(form: Any) -> Fit:
     """Say whether values of a declared type always, never or maybe merge."""
+    if form is Any:
+        return Fit.MAY
     origin = get_origin(form) or form
     if isinstance(origin, type):
         return _class_merges(origin)  # pyright: ignore[reportUnknownArgumentType]
