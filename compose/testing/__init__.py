@@ -13,7 +13,7 @@ from ._interpretation import Failure, Interpretation
 from ._leaks import assert_leaves_nothing_behind
 from ._models import AskedModel, ScriptedModel, ScriptEntry
 from ._scripted import Scripted, Sequencer
-from ._strategies import GraphCase, graphs
+from ._strategies import GraphCase, InvalidGraph, graphs, invalid_graphs
 
 __all__ = (
     "AskedModel",
@@ -21,6 +21,7 @@ __all__ = (
     "Failure",
     "GraphCase",
     "Interpretation",
+    "InvalidGraph",
     "ScriptEntry",
     "Scripted",
     "ScriptedModel",
@@ -32,4 +33,5 @@ __all__ = (
     "explore",
     "graphs",
     "interpret",
+    "invalid_graphs",
 )

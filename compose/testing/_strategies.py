@@ -5,21 +5,22 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...schema import MissingExtraError
 from .._graph import Graph
 from .._runnable import Runnable
-from ..errors import GraphWarning
-from ._growth import Limits, grown
-from ._sketch import GraphSketch, options_as_code
-from .pieces import ITEMS, RECORD, TEXT, split
+from ..errors import GraphCompileError, GraphWarning
+from ._faults import FAULTS, plant
+from ._growth import Dice, Limits, grown
+from ._sketch import EdgeSketch, GraphSketch, NodeSketch, options_as_code
+from .pieces import ITEMS, RECORD, TEXT, Piece, split
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ("GraphCase", "graphs", "random_graph")
+__all__ = ("GraphCase", "InvalidGraph", "graphs", "invalid_graphs")
 
 T = TypeVar("T")
 
@@ -63,6 +64,47 @@ class GraphCase:
         return "GraphCase:\n" + "\n".join(f"    {line}" for line in lines) + "\n"
 
 
+@dataclass(frozen=True, repr=False)
+class InvalidGraph:
+    """A generated graph with one planted fault; printed as the code that makes it.
+
+    Attributes:
+        graph: The builder.
+        fault: The name of the fault, as :attr:`Problem.kind` has it.
+        where: What the message about it must name: the key of a node, mostly.
+        options: What to compile it with.
+    """
+
+    sketch: GraphSketch
+    fault: str
+    where: str
+    graph: Graph[Any, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", self.sketch.build())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to compile it with: trigger and bound on steps."""
+        return self.sketch.compile_options()
+
+    def compile(self) -> Runnable[Any, Any]:
+        """Try to compile the graph.
+
+        Raises:
+            GraphCompileError: Always, if the compiler is right.
+        """
+        return self.graph.compile(**self.options)
+
+    def is_named_by(self, error: GraphCompileError) -> bool:
+        """Tell whether an error reports the planted fault, and names the place."""
+        return any(problem.kind == self.fault and self.where in problem.text for problem in error.problems)
+
+    def __repr__(self) -> str:
+        lines = [*self.sketch.code().splitlines(), f"graph.compile({options_as_code(self.options)})"]
+        return f"InvalidGraph: {self.fault} at {self.where}\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
 def graphs(
     *,
     trigger: str | None = None,
@@ -99,10 +141,7 @@ def graphs(
         ...     assert set(interpret(case.compile(), case.input).counts.values()) <= {1}
         >>> test_every_node_runs_at_most_once()
     """
-    try:
-        from hypothesis import strategies as st
-    except ImportError as error:
-        raise MissingExtraError("hypothesis", "testing") from error
+    st = _hypothesis_strategies()
     limits = Limits(trigger, nodes, streams, state, branches, loops, nesting, failing)
 
     @st.composite
@@ -112,7 +151,46 @@ def graphs(
     return cases()
 
 
-def random_graph(dice: Any, limits: Limits | None = None) -> GraphCase:
+def invalid_graphs(*, faults: Sequence[str] = tuple(FAULTS)) -> SearchStrategy[InvalidGraph]:
+    """Generate graphs that ``compile()`` must refuse: valid ones, with one fault planted.
+
+    Args:
+        faults: The names of the faults to choose from, as :attr:`Problem.kind` has them; by default all.
+
+    Returns:
+        A strategy; it needs the package ``hypothesis``.
+
+    Example:
+        >>> from hypothesis import given
+        >>> from anabranch.compose import GraphCompileError
+        >>> @given(invalid_graphs(faults=["cycle", "unreachable"]))
+        ... def test_it_is_refused(case):
+        ...     try:
+        ...         case.compile()
+        ...     except GraphCompileError as error:
+        ...         assert case.is_named_by(error)
+        ...     else:
+        ...         raise AssertionError("it was not refused")
+        >>> test_it_is_refused()
+    """
+    st = _hypothesis_strategies()
+
+    @st.composite
+    def cases(draw: DrawFn) -> InvalidGraph:
+        return random_invalid_graph(DrawnDice(draw), faults)
+
+    return cases()
+
+
+def _hypothesis_strategies() -> Any:
+    try:
+        from hypothesis import strategies
+    except ImportError as error:
+        raise MissingExtraError("hypothesis", "testing") from error
+    return strategies
+
+
+def random_graph(dice: Dice, limits: Limits | None = None) -> GraphCase:
     """Make one graph with an input, by any dice."""
     kind = dice.pick((TEXT, TEXT, TEXT, ITEMS, RECORD))
     sketch = grown(dice, limits or Limits(), kind, dice.pick((1, 2, 3, 4, 5, 6)))
@@ -120,7 +198,26 @@ def random_graph(dice: Any, limits: Limits | None = None) -> GraphCase:
     return GraphCase(sketch, value, tuple(split(value, dice.pick((0, 1, 2)))))
 
 
-def _value(dice: Any, kind: Any) -> Any:
+def random_invalid_graph(dice: Dice, faults: Sequence[str] = tuple(FAULTS)) -> InvalidGraph:
+    """Make one graph with a fault, by any dice."""
+    fault = dice.pick(faults)
+    trigger = {"cycle": "all", "no-exit": "any"}.get(fault)
+    kind = dice.pick((TEXT, TEXT, TEXT, ITEMS, RECORD))
+    sketch = grown(dice, Limits(trigger, nodes=5), kind, dice.pick((1, 2, 3)))
+    planted = plant(dice, sketch, fault) if sketch.nodes else None
+    if planted is None:  # it cannot be planted there, but certainly in this one
+        node, edges = NodeSketch("a", Piece("swap")), (EdgeSketch("start", "a"), EdgeSketch("a", "end"))
+        planted = plant(dice, GraphSketch(TEXT, TEXT, (node,), edges, trigger=trigger or "any"), fault)
+        assert planted is not None, fault
+    sketch, where = planted
+    if sketch.trigger == "any" and fault != "bad-option" and dice.rarely():
+        inner = replace(sketch, max_steps=None)
+        edges = (EdgeSketch("start", "around"), EdgeSketch("around", "end"))
+        sketch = GraphSketch(sketch.input, sketch.output, (NodeSketch("around", inner),), edges)
+    return InvalidGraph(sketch, fault, where)
+
+
+def _value(dice: Dice, kind: Any) -> Any:
     if kind is TEXT:
         return dice.pick(("a", "", "b", "ab", "bAa", "aabb"))
     if kind is RECORD:

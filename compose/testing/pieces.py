@@ -21,13 +21,16 @@ __all__ = (
     "Notes",
     "Piece",
     "add",
+    "alone",
     "by_first",
     "by_size",
     "count",
+    "counting",
     "each",
     "flip",
     "gather",
     "glue",
+    "increment",
     "letters",
     "mark",
     "put",
@@ -387,3 +390,18 @@ def _stream_of(form: Any) -> Any:
 def code_of_type(form: Any) -> str:
     """Write a type of a generated graph as code."""
     return str(form.__name__) if isinstance(form, type) else str(form).replace("typing.", "")
+
+
+def increment(value: int) -> int:
+    """Take a number, which nothing in a generated graph gives."""
+    return value + 1
+
+
+def alone(value: str) -> str:
+    """Take one argument, which is one too few for a handler."""
+    return value
+
+
+def counting(value: Any, count: int) -> Any:
+    """Take a number as the state, which no generated graph has."""
+    return value
