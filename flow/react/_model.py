@@ -43,12 +43,11 @@ class AgentModel:
                 if model is models[-1]:
                     raise
             else:
-                message = _normalised(message)
                 state = model_state.get()
                 if state is not None:
-                    return _note(state, message)
+                    return _note(state, _whole(state, message))
                 async with current_state(AgentState) as state:
-                    return _note(state, message)
+                    return _note(state, _whole(state, message))
         raise AssertionError("the last model answers or raises")
 
     async def stream(
@@ -61,13 +60,17 @@ class AgentModel:
             try:
                 async with aclosing(_stream(model, messages, options)) as stream:
                     async for chunk in stream:
+                        if _is_mixed_up(chunk):
+                            async with current_state(AgentState) as state:
+                                chunk = _kept_apart(chunk, _stem(state))
                         chunks.append(chunk)
                         yield chunk
                 break
             except self._fallback_on:
                 if chunks or model is models[-1]:
                     raise
-        await _note_chunks(concat(chunks))
+        async with current_state(AgentState) as state:
+            _note(state, concat(chunks))
 
     def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
         return [model.with_tools(tools) if tools else model for model in self._models]
@@ -97,27 +100,42 @@ async def _stream(
             yield cast("Message", chunk)
 
 
-async def _note_chunks(message: Message) -> None:
-    """Add a streamed answer to the history; the stream runs in a context that the handler did not see."""
-    async with current_state(AgentState) as state:
-        _note(state, message)
-
-
 def _note(state: AgentState, message: Message) -> Message:
     """Add an answer to the history, each of its calls with an id of its own."""
     if message.tool_calls:
-        message = with_call_ids(message, f"call_{len(state.messages)}")
+        message = with_call_ids(message, _stem(state))
     state.messages.append(message)
     if message.usage is not None:
         state.usage += message.usage
     return message
 
 
-def _normalised(message: Message) -> Message:
+def _stem(state: AgentState) -> str:
+    return f"call_{len(state.messages)}"
+
+
+def _whole(state: AgentState, message: Message) -> Message:
     """Bring a whole message into the form that its stream would make, where it may differ from it."""
     calls = message.tool_calls
     if isinstance(message.content, str) and (
         not calls or (len({c.id for c in calls}) == len(calls) and all(c.id and c.index is None for c in calls))
     ):
         return message
-    return concat([message])
+    return concat([_kept_apart(message, _stem(state)) if _is_mixed_up(message) else message])
+
+
+def _is_mixed_up(chunk: Message) -> bool:
+    """Tell whether a chunk has several whole calls that concatenation would take for fragments of one."""
+    calls = chunk.tool_calls
+    if len(calls) < 2:
+        return False
+    heads = [call.id for call in calls if call.name and call.index is None]
+    return len(set(heads)) < len(heads)
+
+
+def _kept_apart(chunk: Message, stem: str) -> Message:
+    """Give those calls ids of their own; other fragments stay as they are."""
+    heads = [n for n, call in enumerate(chunk.tool_calls) if call.name and call.index is None]
+    alone = with_call_ids(chunk, stem).tool_calls
+    calls = [alone[n] if n in heads else call for n, call in enumerate(chunk.tool_calls)]
+    return chunk.model_copy(update={"tool_calls": tuple(calls)})
