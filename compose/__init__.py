@@ -7,6 +7,8 @@ from ._draw import draw_mermaid
 from ._events import (
     Custom,
     Event,
+    InterruptAnswered,
+    InterruptRequested,
     MessageDelta,
     NodeChunk,
     NodeEnded,
@@ -24,6 +26,7 @@ from ._events import (
 from ._field_mapping import FieldMapping, field
 from ._graph import Graph, Node, NodeOptions
 from ._info import BranchInfo, EdgeInfo, GraphInfo, NodeInfo
+from ._interrupt import Approval, Interrupt, interrupt
 from ._keys import END, START, End, Start, Trigger
 from ._lambda import Lambda
 from ._map import Map
@@ -48,6 +51,7 @@ from .errors import (
     GraphCompileError,
     GraphRunError,
     GraphWarning,
+    InterruptError,
     LimitExceeded,
     MergeError,
     MissingKeyError,
@@ -70,6 +74,7 @@ __all__ = (
     "END",
     "START",
     "AnyMiddleware",
+    "Approval",
     "ArgumentMiddleware",
     "BranchInfo",
     "Callbacks",
@@ -89,6 +94,10 @@ __all__ = (
     "GraphInfo",
     "GraphRunError",
     "GraphWarning",
+    "Interrupt",
+    "InterruptAnswered",
+    "InterruptError",
+    "InterruptRequested",
     "Lambda",
     "LimitExceeded",
     "Map",
@@ -149,6 +158,7 @@ __all__ = (
     "emit",
     "field",
     "graph_tool",
+    "interrupt",
     "limit_rate",
     "limit_time",
     "register_merge",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..schema import Message
+
+if TYPE_CHECKING:
+    from ._interrupt import Interrupt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,21 @@ class ToolFailed(ToolEvent):
 
     error: BaseException
     told: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptRequested(Event):
+    """A node or tool asks a person, and waits."""
+
+    interrupt: Interrupt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptAnswered(Event):
+    """The answer has come."""
+
+    interrupt: Interrupt
+    answer: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,13 +43,9 @@ class Node(Generic[In_contra, Out_co]):
         return f"<node {self.key!r}>"
 
 
-class NodeOptions(TypedDict, total=False):
-    """What :meth:`Graph.add_node` takes beside the key and the node itself."""
+class PlainNodeOptions(TypedDict, total=False):
+    """What :meth:`Graph.add_node` takes and what does not change the types that edges see."""
 
-    input_key: str
-    """Take the value under this key of a ``dict``."""
-    output_key: str
-    """Wrap the output into a ``dict`` with this one key."""
     pre: Callable[[Any, Any], Any]
     """``(input, state) -> input``, before the node."""
     post: Callable[[Any, Any], Any]
@@ -68,6 +64,15 @@ class NodeOptions(TypedDict, total=False):
     """Run a plain ``def`` in a worker thread."""
     name: str
     """A display name for callbacks and drawings."""
+
+
+class NodeOptions(PlainNodeOptions, total=False):
+    """What :meth:`Graph.add_node` takes beside the key and the node itself."""
+
+    input_key: str
+    """Take the value under this key of a ``dict``."""
+    output_key: str
+    """Wrap the output into a ``dict`` with this one key."""
 
 
 class CompileOptions(TypedDict, total=False):
@@ -157,40 +162,40 @@ class Graph(GraphLike[InputT, OutputT]):
     # The most specific shapes first: a checker takes the first that fits.
     @overload
     def add_node(
-        self, key: str, node: GraphLike[A, B] | Runnable[A, B] | Lambda[A, B], /, **options: Unpack[NodeOptions]
+        self, key: str, node: GraphLike[A, B] | Runnable[A, B] | Lambda[A, B], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: ChatModel, /, **options: Unpack[NodeOptions]
+        self, key: str, node: ChatModel, /, **options: Unpack[PlainNodeOptions]
     ) -> Node[Sequence[Message], Message]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[StreamReader[A]], AsyncIterator[B]], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[StreamReader[A]], AsyncIterator[B]], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[StreamReader[A]], Awaitable[B]], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[StreamReader[A]], Awaitable[B]], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[StreamReader[A]], B], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[StreamReader[A]], B], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[A], AsyncIterator[B]], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[A], AsyncIterator[B]], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[A], Awaitable[B]], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[A], Awaitable[B]], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[A, B]: ...
     @overload
-    def add_node(self, key: str, node: Callable[[A], B], /, **options: Unpack[NodeOptions]) -> Node[A, B]: ...
+    def add_node(self, key: str, node: Callable[[A], B], /, **options: Unpack[PlainNodeOptions]) -> Node[A, B]: ...
     @overload
     def add_node(
-        self, key: str, node: Callable[[], Awaitable[B]], /, **options: Unpack[NodeOptions]
+        self, key: str, node: Callable[[], Awaitable[B]], /, **options: Unpack[PlainNodeOptions]
     ) -> Node[Any, B]: ...
     @overload
-    def add_node(self, key: str, node: Callable[[], B], /, **options: Unpack[NodeOptions]) -> Node[Any, B]: ...
+    def add_node(self, key: str, node: Callable[[], B], /, **options: Unpack[PlainNodeOptions]) -> Node[Any, B]: ...
     @overload
     def add_node(
         self,
@@ -200,8 +205,45 @@ class Graph(GraphLike[InputT, OutputT]):
         *,
         input: type[A],
         output: type[B],
-        **options: Unpack[NodeOptions],
+        **options: Unpack[PlainNodeOptions],
     ) -> Node[A, B]: ...
+    # With keys, edges see dicts.
+    @overload
+    def add_node(
+        self, key: str, node: object, /, *, input_key: str, output_key: str, **options: Unpack[PlainNodeOptions]
+    ) -> Node[Mapping[str, Any], dict[str, Any]]: ...
+    @overload
+    def add_node(
+        self, key: str, node: object, /, *, input_key: str, **options: Unpack[PlainNodeOptions]
+    ) -> Node[Mapping[str, Any], Any]: ...
+    @overload
+    def add_node(
+        self,
+        key: str,
+        node: GraphLike[A, Any] | Runnable[A, Any] | Lambda[A, Any],
+        /,
+        *,
+        output_key: str,
+        **options: Unpack[PlainNodeOptions],
+    ) -> Node[A, dict[str, Any]]: ...
+    @overload
+    def add_node(
+        self, key: str, node: ChatModel, /, *, output_key: str, **options: Unpack[PlainNodeOptions]
+    ) -> Node[Sequence[Message], dict[str, Any]]: ...
+    @overload
+    def add_node(
+        self,
+        key: str,
+        node: Callable[[StreamReader[A]], object],
+        /,
+        *,
+        output_key: str,
+        **options: Unpack[PlainNodeOptions],
+    ) -> Node[A, dict[str, Any]]: ...
+    @overload
+    def add_node(
+        self, key: str, node: Callable[[A], object], /, *, output_key: str, **options: Unpack[PlainNodeOptions]
+    ) -> Node[A, dict[str, Any]]: ...
     @overload
     def add_node(
         self, key: str, node: object, /, *, input: Any = ..., output: Any = ..., **options: Unpack[NodeOptions]

@@ -13,6 +13,7 @@ from ._plan import NodePlan, Plan
 from .errors import RunOptionsError
 
 if TYPE_CHECKING:
+    from ._interrupt import Interrupt
     from ._observe import Observer
 
 
@@ -30,6 +31,8 @@ class RunOptions:
         tags: Labels for callbacks and events.
         metadata: Further data for callbacks and events.
         context: Who and what for this run is, seen by nodes and tools through :func:`current_context`.
+        on_interrupt: Answers the questions that nodes and tools ask with :func:`interrupt`; it gets an
+            :class:`Interrupt` and returns the answer, sync or async.
 
     Example:
         >>> from anabranch.schema import ModelOptions
@@ -45,6 +48,7 @@ class RunOptions:
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     context: Any = None
+    on_interrupt: Callable[[Interrupt], Any] | None = None
 
 
 @dataclass(slots=True)

@@ -39,6 +39,16 @@ class Runnable(Generic[InputT, OutputT]):
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
+    @property
+    def input_type(self) -> Any:
+        """The type of the input."""
+        return self.plan.input
+
+    @property
+    def output_type(self) -> Any:
+        """The type of the output."""
+        return self.plan.output
+
     def __repr__(self) -> str:
         name = f" {self.plan.name!r}" if self.plan.name else ""
         return f"<compiled {self.plan.kind}{name} of {len(self.plan.nodes) - 2} nodes>"

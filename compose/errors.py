@@ -200,6 +200,10 @@ class RunOptionsError(GraphRunError, ValueError):
     """The options of a run do not fit the graph; nothing has run."""
 
 
+class InterruptError(GraphRunError):
+    """A question of a node or tool cannot be asked, or its answer is not of the type wanted."""
+
+
 class StateError(GraphRunError):
     """State was asked for where there is none, entered twice, or held across an await."""
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from .react import (
-    AgentLimitExceeded,
-    AgentResult,
-    AgentState,
-    OutputInvalid,
-    ReactAgent,
-    RoundLimitExceeded,
-    TokenLimitExceeded,
-    ToolCallLimitExceeded,
-    set_return_directly,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .react import (
+        AgentLimitExceeded,
+        AgentResult,
+        AgentState,
+        OutputInvalid,
+        ReactAgent,
+        RoundLimitExceeded,
+        TokenLimitExceeded,
+        ToolCallLimitExceeded,
+        set_return_directly,
+    )
 
 __all__ = (
     "AgentLimitExceeded",
@@ -25,3 +29,10 @@ __all__ = (
     "ToolCallLimitExceeded",
     "set_return_directly",
 )
+
+
+def __getattr__(name: str) -> Any:
+    """Load the agent when it is asked for: the command line's help needs no engine."""
+    if name in __all__:
+        return getattr(import_module(".react", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
