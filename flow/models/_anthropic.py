@@ -13,7 +13,7 @@ from ...schema.errors import MissingExtraError
 from ._anthropic_messages import anthropic_messages, anthropic_tool, split_system
 from ._anthropic_reply import AnthropicReader
 from ._provider import ProviderModel, Reader
-from ._provider_client import Clients, kept_settings
+from ._provider_client import Clients, http_client, kept_settings
 from ._provider_errors import Origin
 from .errors import MissingKey
 
@@ -142,7 +142,7 @@ def _import_anthropic() -> Any:
 
 
 def _make_client(sdk: Any, api_key: str | None, base_url: str | None, settings: Mapping[str, Any]) -> Any:
-    http = sdk.DefaultAsyncHttpxClient(**{key: value for key, value in settings.items() if key == "timeout"})
+    http = http_client(sdk, settings)
     client = sdk.AsyncAnthropic(api_key=api_key, base_url=base_url, http_client=http, **settings)
     if client.api_key or client.auth_token or client.credentials is not None:
         return client

@@ -37,7 +37,7 @@ class AnthropicReader:
     def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
         self.ended = False
         self._origin = origin
-        self._about = texts({"request_id": headers.get(origin.header)}, "request_id")
+        self._about = origin.request_id(headers)
         self._opaque: dict[int, dict[str, Any]] = {}  # blocks that are put together here, since nobody else knows how
         self._inputs: dict[int, str] = {}  # the arguments of such blocks, and of calls that have them at once
 

@@ -15,7 +15,7 @@ from ._openai_messages import chat_messages, chat_tool
 from ._openai_output import ResponseReader
 from ._openai_reply import ChatReader
 from ._provider import ProviderModel, Reader
-from ._provider_client import Clients, kept_settings
+from ._provider_client import Clients, http_client, kept_settings
 from ._provider_errors import Origin
 from .errors import MissingKey
 
@@ -191,9 +191,8 @@ def _import_openai() -> Any:
 def _make_client(sdk: Any, name: str, api_key: str | None, base_url: str | None, settings: Mapping[str, Any]) -> Any:
     if base_url or os.environ.get("OPENAI_BASE_URL"):
         api_key = api_key or os.environ.get("OPENAI_API_KEY") or _NO_KEY
-    http = sdk.DefaultAsyncHttpxClient(**{key: value for key, value in settings.items() if key == "timeout"})
     try:
-        return sdk.AsyncOpenAI(api_key=api_key, base_url=base_url, http_client=http, **settings)
+        return sdk.AsyncOpenAI(api_key=api_key, base_url=base_url, http_client=http_client(sdk, settings), **settings)
     except sdk.OpenAIError as error:
         raise MissingKey(
             f"{name} has no key: set OPENAI_API_KEY, or pass api_key=; for a server of your own, "

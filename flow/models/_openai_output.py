@@ -17,7 +17,7 @@ __all__ = ()
 
 JsonObject = Mapping[str, Any]
 
-_FINISH = {"max_output_tokens": "length", "max_tokens": "length"}
+_FINISH = {"max_output_tokens": "length", "max_tokens": "length", "incomplete": "length"}
 _KNOWN_COUNTS = (
     ("input_tokens_details", "cached_tokens"),
     ("input_tokens_details", "cache_write_tokens"),
@@ -31,7 +31,7 @@ class ResponseReader:
     def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
         self.ended = False
         self._origin = origin
-        self._about = texts({"request_id": headers.get(origin.header)}, "request_id")
+        self._about = origin.request_id(headers)
         self._streamed: set[int] = set()  # the items whose content has come in pieces
         self._annotated: set[int] = set()
         self._started: set[int] = set()  # the calls whose head has come

@@ -37,7 +37,7 @@ class ChatReader:
         self.ended = False
         self._origin = origin
         # What is said of the whole answer goes with the first chunk.
-        self._about: dict[str, Any] | None = texts({"request_id": headers.get(origin.header)}, "request_id")
+        self._about: dict[str, str] | None = origin.request_id(headers)
         self._calls = False
         self._refused = False
 

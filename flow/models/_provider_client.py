@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from anyio.lowlevel import RunVar
@@ -51,6 +52,19 @@ class Clients:
             await client.close()
         while self._spare:
             await self._spare.pop().close()
+
+
+def http_client(sdk: Any, settings: Mapping[str, Any]) -> Any:
+    """Make the HTTP client that a provider's client would make for itself, without loading the certificates anew."""
+    timeout = {"timeout": settings["timeout"]} if "timeout" in settings else {}
+    return sdk.DefaultAsyncHttpxClient(verify=_certificates(), **timeout)
+
+
+@cache
+def _certificates() -> Any:
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def kept_settings(**settings: Any) -> dict[str, Any]:

@@ -77,6 +77,11 @@ class Origin:
         """Make an error of which nothing more is known."""
         return kind(text, provider=self.provider, model=self.model)
 
+    def request_id(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Give the id of the request, to be kept with the answer; nothing where there is none."""
+        found = headers.get(self.header) or headers.get("x-request-id")
+        return {"request_id": found} if found else {}
+
 
 @contextmanager
 def translating(origin: Origin) -> Generator[None]:
@@ -151,7 +156,7 @@ def from_body(
         model=origin.model,
         status=status,
         code=code,
-        request_id=headers.get(origin.header) or headers.get("x-request-id"),
+        request_id=origin.request_id(headers).get("request_id"),
         retry_after=retry_after(headers),
     )
 

@@ -1,8 +1,8 @@
 """Server-sent events: the pieces in which providers stream.
 
-The clients' own stream objects are nested generators that nobody closes when the reader of a stream leaves early; on
-trio each of them then complains. So the events are read here from the client's raw response, whose one generator can
-be closed, and that is what :func:`read_events` does however it is left.
+The clients' own stream objects are nested generators that nobody closes when the reader of a stream leaves early, and
+some not even at the end; on trio each of them complains. So the events are read here from the client's raw response,
+and :func:`read_events` leaves nothing open however it is left.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
+
+import anyio
 
 __all__ = ()
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 DONE = "[DONE]"
+_GRACE = 0.1  # seconds, for the last bytes of a body behind the mark of its end
 
 
 class ServerEvent(NamedTuple):
@@ -97,17 +100,35 @@ async def read_events(response: Response) -> AsyncGenerator[Any, None]:
         json.JSONDecodeError: The data of an event are no JSON. What is cut off at the very end is left out instead:
             whoever reads sees that the end is missing.
     """
-    decoder = EventDecoder()
-    async with aclosing(response.aiter_bytes()) as chunks:
+    decoder, done = EventDecoder(), False
+    chunks = response.aiter_bytes()
+    try:
         async for chunk in chunks:
             for event in decoder.feed(chunk):
-                if event.data == DONE:
-                    return
-                if event.data:
+                done = done or event.data == DONE
+                if event.data and not done:
                     yield json.loads(event.data)
-    for event in decoder.end():
-        try:
-            value = json.loads(event.data)
-        except json.JSONDecodeError:
-            return
-        yield value
+            if done:
+                break
+        for event in decoder.end():
+            with suppress(json.JSONDecodeError):
+                value = json.loads(event.data)
+                yield value
+    finally:
+        await _close(chunks, grace=_GRACE if done else 0.0)
+
+
+async def _close(chunks: AsyncGenerator[bytes, None], grace: float) -> None:
+    """Close the generator of a response's body, and those that it is made of.
+
+    Closing only the outer one would drop the inner ones unfinished. So the body is read on in a scope whose time is
+    up, or nearly so: what ends them is either the end of the body (and the connection can be used again), or the
+    cancellation, which comes from the innermost one and passes through all.
+    """
+    with anyio.CancelScope(shield=True, deadline=anyio.current_time() + grace) as scope:
+        if not grace:
+            scope.cancel()
+        with suppress(Exception):
+            async for _ in chunks:
+                pass
+    await chunks.aclose()

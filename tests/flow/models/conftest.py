@@ -1,0 +1,240 @@
+"""Two kinds of provider on loopback: a mock that others wrote, and a server that sends recorded bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anthropic.resources.messages  # noqa: F401  (with the tests, not within one of them: this takes seconds)
+import anyio
+import anyio.abc
+import openai.resources.chat
+import openai.resources.responses  # noqa: F401
+import pytest
+
+from anabranch.flow.models import AnthropicChat, OpenAIChat, OpenAIResponses
+
+HERE = Path(__file__).parent
+
+ProviderModel = OpenAIChat | OpenAIResponses | AnthropicChat
+
+
+# --- the mock --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mock:
+    """A running mock of providers."""
+
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def model(self, kind: type[ProviderModel], name: str = "mock-model", **settings: Any) -> ProviderModel:
+        path = "" if kind is AnthropicChat else "/v1"
+        return kind(name, api_key="test", base_url=self.base_url + path, max_retries=0, **settings)
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Give what the mock was asked, the last request last."""
+        with urllib.request.urlopen(f"{self.base_url}/__aimock/journal", timeout=10) as answer:
+            found: Any = json.loads(answer.read())
+        return found["entries"] if isinstance(found, dict) else found
+
+
+@pytest.fixture(scope="session")
+def mock_cli() -> Path:
+    """Install the mock from npm, in the version that ``package.json`` names, once per machine."""
+    wanted = (HERE / "package.json").read_bytes()
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "anabranch-tests" / f"aimock-{hashlib.sha256(wanted).hexdigest()[:12]}"
+    cli = folder / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+    if not cli.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Two workers may do so at once: each works apart, and the first to be ready gives the folder its name.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
+            (Path(place) / "package.json").write_bytes(wanted)
+            npm = shutil.which("npm")
+            assert npm is not None, "these tests need Node and npm"
+            command = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            shutil.copytree(place, f"{place}.ready", symlinks=True)
+            try:
+                Path(f"{place}.ready").rename(folder)
+            except OSError:
+                shutil.rmtree(f"{place}.ready")
+    return cli
+
+
+@pytest.fixture(scope="session")
+def mock(mock_cli: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
+    """Run the mock for all tests of a worker."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = (tmp_path_factory.mktemp("aimock") / "log").open("w+", encoding="utf-8")
+    command = ["node", str(mock_cli), "-p", str(port), "-f", str(HERE / "aimock.json"), "-c", "7", "--strict"]
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+    try:
+        wait_until_it_answers(port, process, log.name)
+        yield Mock(port)
+    finally:
+        process.terminate()
+        process.wait(10)
+        log.close()
+
+
+def wait_until_it_answers(port: int, process: subprocess.Popen[str], log: str) -> None:
+    for _ in range(600):
+        assert process.poll() is None, Path(log).read_text(encoding="utf-8")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(f"the mock does not start: {Path(log).read_text(encoding='utf-8')}")
+
+
+# --- recorded bytes --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Connection:
+    """The server's end of one connection, with the request that came over it."""
+
+    stream: anyio.abc.SocketStream
+    path: str
+    headers: dict[str, str]
+    body: Any
+    closed: anyio.Event
+    """Set when the client has closed the connection."""
+
+    async def send(self, data: bytes | str) -> None:
+        await self.stream.send(data.encode() if isinstance(data, str) else data)
+
+    async def answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        """Send a whole answer."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        await self.head(
+            status, {"content-type": "application/json", "content-length": str(len(data)), **(headers or {})}
+        )
+        await self.send(data)
+
+    async def head(self, status: int, headers: dict[str, str]) -> None:
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        await self.send("\r\n".join([f"HTTP/1.1 {status} X", *lines, "connection: close", "", ""]))
+
+    async def start(self, headers: dict[str, str] | None = None) -> None:
+        """Send the head of a stream of events, whose length nobody knows."""
+        await self.head(200, {"content-type": "text/event-stream", **(headers or {})})
+
+    async def send_events(self, *data: Any) -> None:
+        """Send events; what has a type is named by it."""
+        for item in data:
+            await self.send(written(item))
+
+    async def until_closed(self) -> None:
+        """Wait until the client closes the connection."""
+        try:
+            while True:
+                await self.stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            self.closed.set()
+
+
+def written(item: Any) -> str:
+    """Write one event."""
+    name = f"event: {item['type']}\n" if isinstance(item, dict) and "type" in item else ""
+    return f"{name}data: {item if isinstance(item, str) else json.dumps(item)}\n\n"
+
+
+@dataclass
+class Wire:
+    """A server whose answers are written by a test."""
+
+    base_url: str
+    seen: list[Connection]
+
+    def model(self, kind: type[ProviderModel], name: str = "wire-model", **settings: Any) -> ProviderModel:
+        path = "" if kind is AnthropicChat else "/v1"
+        defaults: dict[str, Any] = {"api_key": "test", "max_retries": 0}
+        return kind(name, base_url=self.base_url + path, **{**defaults, **settings})
+
+    @property
+    def request(self) -> Any:
+        """What was asked last."""
+        return self.seen[-1].body
+
+
+Reply = Callable[[Connection], Awaitable[None]] | dict[str, Any] | list[Any]
+"""What a server does with a request: a function of the connection, a JSON answer, or the events of a stream."""
+
+
+@pytest.fixture
+def serve() -> Callable[..., AbstractAsyncContextManager[Wire]]:
+    """Give what starts a server: ``async with serve(reply, ...) as wire``; the last reply serves what is left over."""
+    return _serve
+
+
+@asynccontextmanager
+async def _serve(*replies: Reply) -> AsyncIterator[Wire]:
+    seen: list[Connection] = []
+
+    async def handle(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            try:
+                connection = await read_request(stream)
+            except anyio.EndOfStream:
+                return
+            reply = replies[min(len(seen), len(replies) - 1)]
+            seen.append(connection)
+            with suppress(anyio.BrokenResourceError):
+                await carry_out(reply, connection)
+
+    async with AsyncExitStack() as stack:
+        listener = await stack.enter_async_context(await anyio.create_tcp_listener(local_host="127.0.0.1"))
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(listener.serve, handle)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        yield Wire(f"http://127.0.0.1:{port}", seen)
+        tasks.cancel_scope.cancel()
+
+
+async def carry_out(reply: Reply, connection: Connection) -> None:
+    if isinstance(reply, dict):
+        await connection.answer(200, reply)
+    elif isinstance(reply, list):
+        await connection.start()
+        await connection.send_events(*reply)
+    else:
+        await reply(connection)
+
+
+async def read_request(stream: anyio.abc.SocketStream) -> Connection:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await stream.receive()
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += await stream.receive()
+    return Connection(stream, first.split()[1], headers, json.loads(body) if body else None, anyio.Event())
