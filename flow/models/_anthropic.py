@@ -114,7 +114,7 @@ class AnthropicChat(ProviderModel):
             "model": options.model or self.model,
             "max_tokens": options.max_tokens or _MAX_TOKENS,
             "system": system,
-            "messages": anthropic_messages(others),
+            "messages": anthropic_messages(others, len(messages) - len(others)),
             "temperature": options.temperature,
             "top_p": options.top_p,
             "stop_sequences": list(options.stop) if options.stop else None,

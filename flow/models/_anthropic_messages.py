@@ -54,13 +54,14 @@ def split_system(messages: Sequence[Message]) -> tuple[str | Blocks | None, Sequ
     return "\n\n".join(block["text"] for block in blocks) if plain else blocks, messages[end:]
 
 
-def anthropic_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def anthropic_messages(messages: Sequence[Message], offset: int = 0) -> list[dict[str, Any]]:
     """Write a history that has its system messages taken from its front.
 
     Neighbours of one role become one message, so all answers to the calls of a message stand together.
 
     Args:
         messages: The history.
+        offset: How many messages were taken from its front.
 
     Returns:
         The provider's messages.
@@ -69,7 +70,7 @@ def anthropic_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
         MessageError: A part is of a kind that the provider does not have.
     """
     written: list[dict[str, Any]] = []
-    for position, message in enumerate(messages):
+    for position, message in enumerate(messages, offset):
         role = "user" if message.role == "tool" else message.role
         if message.role == "assistant":
             blocks = _assistant_blocks(message)
@@ -124,7 +125,7 @@ def _block(position: int, part: Part) -> dict[str, Any]:
                 }
             return {"type": "document", "source": _source(part, "application/pdf", part.file_id), **title}
         case _:
-            raise refusal(_NAME, position, part, "; give text, a picture or a file")
+            raise refusal(_NAME, position, part, "give text, a picture or a file")
 
 
 def _source(part: MediaPart, mime_type: str, file_id: str | None) -> dict[str, Any]:

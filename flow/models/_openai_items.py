@@ -100,7 +100,7 @@ def _block(position: int, part: Part) -> dict[str, Any]:
             data = data_url(part, "application/pdf")
             return {"type": "input_file", "filename": part.name or "file.pdf", "file_data": data}
         case _:
-            raise refusal(_NAME, position, part, "like this one; give a picture, a file, or sound with its data")
+            raise refusal(_NAME, position, part, "give a picture, a file, or sound with its data")
 
 
 def _output_items(message: Message, *, stored: bool) -> list[dict[str, Any]]:

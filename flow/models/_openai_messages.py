@@ -111,7 +111,7 @@ def _block(position: int, part: Part) -> dict[str, Any]:
         case VideoPart():  # not OpenAI's, but what Qwen's and vLLM's servers take
             return {"type": "video_url", "video_url": {"url": data_url(part, "video/mp4")}}
         case _:
-            raise refusal(_NAME, position, part, "by address; give it with its data (or a file by its file_id)")
+            raise refusal(_NAME, position, part, "give it with its data, or a file by its file_id")
 
 
 def _assistant(position: int, message: Message, *, think: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ JsonObject = Mapping[str, Any]
 
 def refusal(provider: str, position: int, part: Part, instead: str) -> MessageError:
     """Make the error that says which part of which message a provider does not take, and what to do."""
-    return MessageError(f"message {position}: {provider} takes no {part.kind} part {instead}")
+    return MessageError(f"message {position}: {provider} takes no {part.kind} part like this; {instead}")
 
 
 def plain_base64(part: MediaPart) -> str:

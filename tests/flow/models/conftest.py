@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import openai.resources.responses  # noqa: F401
 import pytest
 
 from anabranch.flow.models import AnthropicChat, OpenAIChat, OpenAIResponses
+from anabranch.schema import Message, concat
 
 HERE = Path(__file__).parent
 
@@ -178,6 +179,19 @@ class Wire:
         defaults: dict[str, Any] = {"api_key": "test", "max_retries": 0}
         return kind(name, base_url=self.base_url + path, **{**defaults, **settings})
 
+    async def generated(self, kind: type[ProviderModel], *history: Message, **settings: Any) -> Message:
+        """Ask for a whole message."""
+        async with self.model(kind, **settings) as model:
+            return await model.generate(history or [Message.user("hi")])
+
+    async def streamed(self, kind: type[ProviderModel], *history: Message, **settings: Any) -> Message:
+        """Ask for a stream, and give what its chunks make."""
+        async with (
+            self.model(kind, **settings) as model,
+            aclosing(model.stream(history or [Message.user("hi")])) as stream,
+        ):
+            return concat([chunk async for chunk in stream])
+
     @property
     def request(self) -> Any:
         """What was asked last."""
@@ -214,8 +228,14 @@ async def _serve(*replies: Reply) -> AsyncIterator[Wire]:
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(listener.serve, handle)
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        yield Wire(f"http://127.0.0.1:{port}", seen)
+        failed: Exception | None = None
+        try:
+            yield Wire(f"http://127.0.0.1:{port}", seen)
+        except Exception as error:  # noqa: BLE001  (goes on below, without the task group around it)
+            failed = error
         tasks.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
 
 
 async def carry_out(reply: Reply, connection: Connection) -> None:
