@@ -9,14 +9,19 @@ the crew: closing it cancels and awaits them, whatever happens meanwhile. On tri
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import anyio
 from anyio import CancelScope
 from anyio.abc import TaskGroup
+
+EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+"""Where Python has it, a task runs at once up to its first wait, and one that never waits costs no turn of the loop."""
 
 Outcome = tuple[int, Any, BaseException | None]
 """The slot under which work was started (one at a time), its result, and what it raised instead (or None)."""
@@ -78,10 +83,15 @@ class AsyncioCrew(Crew):
         self._waiter: asyncio.Future[None] | None = None
         # anyio looks up the backend whenever a scope is made; here it is known.
         self._new_scope: Callable[[], CancelScope] = type(CancelScope())
+        self._new_task: Callable[..., asyncio.Task[None]] = self._loop.create_task
+        if self._loop.get_task_factory() is None:
+            self._new_task = partial(asyncio.Task, loop=self._loop, **EAGER)
 
     def start(self, slot: int, work: Coroutine[Any, Any, Any], context: Context) -> None:
         self.active += 1
-        self._tasks[slot] = self._loop.create_task(self._run(slot, work), context=context)
+        task = self._new_task(self._run(slot, work), context=context)
+        if not task.done():
+            self._tasks[slot] = task
 
     async def _run(self, slot: int, work: Coroutine[Any, Any, Any]) -> None:
         outcome: Outcome | None = None
@@ -100,7 +110,7 @@ class AsyncioCrew(Crew):
             del self._scopes[slot]
         finally:
             self.active -= 1
-            del self._tasks[slot]
+            self._tasks.pop(slot, None)
             if outcome is not None:
                 self._outcomes.append(outcome)
             if self._waiter is not None and not self._waiter.done():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextvars import Context
 from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any, cast
+
+from anyio import EndOfStream, WouldBlock
 
 from ..schema import NO_VALUE, EmptyStreamError, SourceEnd, StreamReader, concat, merge
 from ._empty import empty_value
@@ -21,7 +24,9 @@ def boxed(value: Any) -> StreamReader[Any]:
     return StreamReader.of(value)
 
 
-def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None) -> StreamReader[Any]:
+def node_reader(
+    run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | None, context: Context | None = None
+) -> StreamReader[Any]:
     """Make the reader of what a node's function gave: located errors, the node's context, its input closed with it."""
     if fed is not None and fed is made:
         return fed
@@ -31,7 +36,7 @@ def node_reader(run: Run, node: NodePlan, made: Any, fed: StreamReader[Any] | No
 
     generator = made if isasyncgen(made) else _relay(StreamReader.from_iterable(made))
     return StreamReader._from_generator(  # pyright: ignore[reportPrivateUsage]
-        generator, context=run.context(node), translate=locate, feeds=() if fed is None else (fed,)
+        generator, context=context or run.context(node), translate=locate, feeds=() if fed is None else (fed,)
     )
 
 
@@ -48,16 +53,30 @@ async def chunks_to_value(run: Run, node: NodePlan, reader: StreamReader[Any], f
         NodeError: If the chunks do not make one value; errors that the stream itself raises pass as they are.
     """
     chunks: list[Any] = []
-    async with reader:
-        async for chunk in reader:
-            if not isinstance(chunk, SourceEnd):
+    if not _take_what_is_there(reader, chunks):
+        async with reader:
+            async for chunk in reader:
                 chunks.append(chunk)
+    if any(isinstance(chunk, SourceEnd) for chunk in chunks):
+        chunks = [chunk for chunk in chunks if not isinstance(chunk, SourceEnd)]
     if not chunks:
         return _neutral(run, node, form)
     try:
         return concat(chunks)
     except Exception as error:
         raise run.located(run.path(node), "the stream", error) from error
+
+
+def _take_what_is_there(reader: StreamReader[Any], chunks: list[Any]) -> bool:
+    """Take the chunks that come without waiting; tell whether that was all of them."""
+    take = reader._receive_nowait  # pyright: ignore[reportPrivateUsage]
+    try:
+        while True:
+            chunks.append(take())
+    except WouldBlock:
+        return False
+    except EndOfStream:
+        return True
 
 
 def _neutral(run: Run, node: NodePlan, form: Any) -> Any:
