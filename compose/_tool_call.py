@@ -31,7 +31,7 @@ from ..schema import (
 from ._events import ToolDelta, ToolEnded, ToolFailed, ToolStarted
 from ._tool_context import CurrentCall, enter_call
 from ._tool_set import Entry, ErrorPolicy, ToolSet
-from .errors import ToolCallCutError, ToolTimeoutError, UnknownToolError
+from .errors import InterruptError, ToolCallCutError, ToolTimeoutError, UnknownToolError
 
 if TYPE_CHECKING:
     from ._context import Frame
@@ -266,6 +266,8 @@ class Work:
         return None if told is None else self._piece(f"\n{told}" if after_text else told, is_error=True)
 
     def _policy(self, error: Exception) -> ErrorPolicy:
+        if isinstance(error, InterruptError) or isinstance(error.__cause__, InterruptError):
+            return "raise"  # nobody could be asked, or the answer was no answer: not for the model to mend
         policies = self.steps.node_policies if self.entry is None else self.entry.policies
         return policies[kind_of(error, self.call.arguments)]
 

@@ -20,8 +20,10 @@ from anabranch.compose import (
     NodeError,
     Runnable,
     RunOptions,
+    ToolsNode,
     interrupt,
 )
+from anabranch.schema import Message, ToolCall, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -61,9 +63,7 @@ async def test_the_node_goes_on_with_the_answer_whatever_it_is(answer_type: Any,
     assert await app.invoke("x", RunOptions(on_interrupt=lambda _: given)) == expected
 
 
-@pytest.mark.parametrize(
-    ("answer_type", "given"), [(bool, "yes"), (int, "3"), (str, None), (Choice, {"color": "red"})]
-)
+@pytest.mark.parametrize(("answer_type", "given"), [(bool, "yes"), (int, "3"), (str, None), (Choice, {"color": "red"})])
 async def test_an_answer_of_the_wrong_type_is_an_error_that_names_both_types(answer_type: Any, given: Any) -> None:
     with pytest.raises(NodeError) as caught:
         await asking("?", answer_type).invoke("x", RunOptions(on_interrupt=lambda _: given))
@@ -136,3 +136,32 @@ async def test_questions_and_answers_are_events() -> None:
         seen = [e async for e in events if isinstance(e, (InterruptRequested, InterruptAnswered))]
     assert [type(e).__name__ for e in seen] == ["InterruptRequested", "InterruptAnswered"]
     assert {e.path for e in seen} == {"ask"}
+
+
+async def test_a_tool_that_can_ask_nobody_fails_the_run_instead_of_telling_the_model() -> None:
+    @tool
+    async def delete(path: str) -> str:
+        """Delete a file.
+
+        Args:
+            path: Which one.
+        """
+        return "deleted" if await interrupt(Approval(action="delete", target=path), answer=bool) else "kept"
+
+    graph = Graph[Message, list[Message]]()
+    graph.add_edge(START, graph.add_node("tools", ToolsNode([delete])))
+    graph.add_edge("tools", END)
+    app = graph.compile()
+    call = ToolCall(id="c1", name="delete", arguments='{"path": "a.txt"}')
+    calls = Message.assistant(tool_calls=[call, call.model_copy(update={"id": "c2"})])
+    with pytest.raises(NodeError, match="nobody can be asked"):
+        await app.invoke(calls)
+    seen: list[str] = []
+
+    def answer(question: Interrupt) -> bool:
+        seen.append(question.id)
+        return question.address[1] == "call 1"
+
+    results = await app.invoke(calls, RunOptions(on_interrupt=answer))
+    assert [message.text for message in results] == ["kept", "deleted"]
+    assert sorted(seen) == ["tools/call 0/0", "tools/call 1/0"]
