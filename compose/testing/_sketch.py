@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .._graph import Graph
-from .._keys import END, START, Trigger
+from .._keys import END, START
+from .._runnable import Runnable
+from ..errors import GraphWarning
 from . import pieces
 from .pieces import Choice, Handler, Notes, code_of_type
 
@@ -160,6 +163,13 @@ def options_as_code(options: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
+def compiled(graph: Graph[Any, Any], options: Any) -> Runnable[Any, Any]:
+    """Compile a graph, without the warnings about its shape."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphWarning)
+        return graph.compile(**options)
+
+
 def _made(work: Any, graph: Graph[Any, Any]) -> Any:
     if isinstance(work, Itself):
         return graph
@@ -168,7 +178,7 @@ def _made(work: Any, graph: Graph[Any, Any]) -> Any:
     if isinstance(work, GraphSketch):
         inner = work.build()
         options: Any = work.compile_options()
-        return inner.compile(**options) if options else inner
+        return compiled(inner, options) if options else inner
     return work
 
 
@@ -182,6 +192,3 @@ def _code(work: Any, name: str, key: str) -> str:
 
 def _end(key: str) -> str:
     return {START.key: "START", END.key: "END"}.get(key, repr(key))
-
-
-TRIGGERS: Final[tuple[Trigger, ...]] = ("any", "all")

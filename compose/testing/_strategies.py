@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...schema import MissingExtraError
 from .._graph import Graph
 from .._runnable import Runnable
-from ..errors import GraphCompileError, GraphWarning
+from ..errors import GraphCompileError
 from ._faults import FAULTS, plant
 from ._growth import Dice, Limits, grown
-from ._sketch import EdgeSketch, GraphSketch, NodeSketch, options_as_code
+from ._sketch import EdgeSketch, GraphSketch, NodeSketch, compiled, options_as_code
 from .pieces import ITEMS, RECORD, TEXT, Piece, split
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ __all__ = ("GraphCase", "InvalidGraph", "graphs", "invalid_graphs")
 T = TypeVar("T")
 
 
+class AsCode:
+    """What Hypothesis prints of a generated graph is its code, too."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
 @dataclass(frozen=True, repr=False)
-class GraphCase:
+class GraphCase(AsCode):
     """A generated graph with an input; printed as the code that makes it.
 
     Attributes:
@@ -51,9 +58,7 @@ class GraphCase:
 
     def compile(self, **options: Any) -> Runnable[Any, Any]:
         """Compile the graph, with its own options and the given ones; warnings about its shape are left out."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GraphWarning)
-            return self.graph.compile(**{**self.options, **options})
+        return compiled(self.graph, {**self.options, **options})
 
     def __repr__(self) -> str:
         lines = [
@@ -65,7 +70,7 @@ class GraphCase:
 
 
 @dataclass(frozen=True, repr=False)
-class InvalidGraph:
+class InvalidGraph(AsCode):
     """A generated graph with one planted fault; printed as the code that makes it.
 
     Attributes:
@@ -94,7 +99,7 @@ class InvalidGraph:
         Raises:
             GraphCompileError: Always, if the compiler is right.
         """
-        return self.graph.compile(**self.options)
+        return compiled(self.graph, self.options)
 
     def is_named_by(self, error: GraphCompileError) -> bool:
         """Tell whether an error reports the planted fault, and names the place."""
@@ -141,7 +146,9 @@ def graphs(
         ...     assert set(interpret(case.compile(), case.input).counts.values()) <= {1}
         >>> test_every_node_runs_at_most_once()
     """
-    st = _hypothesis_strategies()
+    _require_hypothesis()
+    from hypothesis import strategies as st
+
     limits = Limits(trigger, nodes, streams, state, branches, loops, nesting, failing)
 
     @st.composite
@@ -173,7 +180,8 @@ def invalid_graphs(*, faults: Sequence[str] = tuple(FAULTS)) -> SearchStrategy[I
         ...         raise AssertionError("it was not refused")
         >>> test_it_is_refused()
     """
-    st = _hypothesis_strategies()
+    _require_hypothesis()
+    from hypothesis import strategies as st
 
     @st.composite
     def cases(draw: DrawFn) -> InvalidGraph:
@@ -182,12 +190,9 @@ def invalid_graphs(*, faults: Sequence[str] = tuple(FAULTS)) -> SearchStrategy[I
     return cases()
 
 
-def _hypothesis_strategies() -> Any:
-    try:
-        from hypothesis import strategies
-    except ImportError as error:
-        raise MissingExtraError("hypothesis", "testing") from error
-    return strategies
+def _require_hypothesis() -> None:
+    if find_spec("hypothesis") is None:
+        raise MissingExtraError("hypothesis", "testing")
 
 
 def random_graph(dice: Dice, limits: Limits | None = None) -> GraphCase:
