@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from ..schema import StreamReader
 from ._body import Body, ShapeError, function_body, shape_of
@@ -83,8 +83,17 @@ def branch_spec(source: str, condition: Callable[[Any], Any], ends: Any, *, data
     """Read a condition: what it takes, and where it may lead.
 
     Raises:
-        ShapeError: If it says nowhere what its ends are.
+        ShapeError: If it says nowhere what its ends are, or is a Lambda that makes streams.
     """
+    on_value: Callable[[Any], Any] | None = None
+    if isinstance(condition, Lambda):
+        body = cast("Lambda[Any, Any]", condition).body()
+        if body.invoke is None and body.collect is None:
+            raise ShapeError("a condition returns its choice; give the Lambda invoke=, collect= or both")
+        label_of = body.collect or body.invoke
+        on_value = None if body.collect is None else body.invoke
+        name = name or body.name
+        condition = cast("Callable[[Any], Any]", label_of)
     shape = shape_of(condition)
     if shape.paradigm in ("stream", "transform"):
         raise ShapeError("a condition returns its choice; it cannot stream")
@@ -96,7 +105,8 @@ def branch_spec(source: str, condition: Callable[[Any], Any], ends: Any, *, data
         raise ShapeError(
             'its ends are unknown; annotate what it returns (-> Literal["a", "end"]) or give ends=["a", END]'
         )
-    return BranchSpec(source, label, condition, shape.input, shape.paradigm == "collect", declared, many, data)
+    streams = shape.paradigm == "collect"
+    return BranchSpec(source, label, condition, shape.input, streams, declared, many, data, on_value)
 
 
 def _given_ends(ends: Any) -> dict[Any, str]:

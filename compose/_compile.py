@@ -157,6 +157,7 @@ class _Planner:
                     data=branch.data,
                     check=_check(where, given, branch.input),
                     checks={t: c for t, c in checks.items() if c is not None},
+                    on_value=branch.on_value,
                 )
             )
             for target in targets:
@@ -205,6 +206,8 @@ class _Planner:
             single=_single(self.edges[index], self.branches[index]),
             plain=_is_plain(node, body),
             bare=_is_plain(node, body) and _is_bare(node),
+            handled=_is_plain(node, body) and _is_handled(node),
+            choice=self._choice(index),
             data_sources=tuple(self.sources[index]),
             relations=self.relations[index],
             has_control=index in self.controlled,
@@ -272,6 +275,22 @@ class _Planner:
             return target if self.relations[target] == 1 else -1
         return -1 if self._input_check(node.key) is not None else target
 
+    def _choice(self, index: int) -> BranchPlan | None:
+        """Give the branch of a node whose one chosen end takes what comes, as it is and by nothing else."""
+        if self.checked.trigger == "all" or self.edges[index] or len(self.branches[index]) != 1:
+            return None
+        branch = self.branches[index][0]
+        asks_values = not branch.streams or branch.on_value is not None
+        if not asks_values or not branch.data or branch.check is not None or branch.checks:
+            return None
+        return branch if all(self._takes_as_it_is(target) for target in branch.targets) else None
+
+    def _takes_as_it_is(self, target: int) -> bool:
+        key = self._key(target)
+        if target in self.fed_apart or self.checked.gathers(key) or self._input_check(key) is not None:
+            return False
+        return target == self.end or self.spec.nodes[key].trigger != "all"
+
 
 def _check(where: str, given: Any, wanted: Any) -> Check | None:
     return None if fits(given, wanted) is Fit.ALWAYS else check_for(where, wanted)
@@ -297,6 +316,11 @@ def _single(edges: list[EdgePlan], branches: list[BranchPlan]) -> int:
 def _is_plain(node: NodeSpec, body: Body) -> bool:
     once = node.timeout is None and node.retry is None and not body.blocking
     return once and body.invoke is not None and body.nested is None
+
+
+def _is_handled(node: NodeSpec) -> bool:
+    only_pre = node.post is None and node.input_key is None and node.output_key is None
+    return only_pre and node.pre is not None and not node.pre.streams
 
 
 def _is_bare(node: NodeSpec) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
 from contextvars import Context, ContextVar
+from functools import lru_cache
 from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,13 @@ def work_in(result: Any) -> Coroutine[Any, Any, Any] | None:
     """Give what is to be awaited in what a call gave, as a coroutine; None if the call gave its result."""
     if type(result) is CoroutineType:
         return result  # pyright: ignore[reportUnknownVariableType]
-    return _awaiting(result) if hasattr(result, "__await__") else None
+    return _awaiting(result) if can_await(type(result)) else None  # pyright: ignore[reportUnknownArgumentType]
+
+
+@lru_cache(maxsize=1024)
+def can_await(kind: type[Any]) -> bool:
+    """Tell whether values of a type can be awaited; asked of each type once, since models are slow to say no."""
+    return hasattr(kind, "__await__")
 
 
 async def _awaiting(awaitable: Any) -> Any:

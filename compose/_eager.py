@@ -157,7 +157,8 @@ class EagerRun:
         alone = not self.ready and not self.working
         if alone:
             count_step(self.run, (target,))
-            await self._deliver(*await run_line(self.run, node, packet))
+            node, packet, _ = await run_line(self.run, node, packet)
+            await self._deliver(node, packet)
             return
         context = self.run.context(node)
         packet = await prepared(self.run, node, context, packet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -14,9 +14,11 @@ from ._body import Body
 from ._context import current_frame, enter, resume_within, within, work_in
 from ._crew import Crew
 from ._packets import Packet
-from ._plan import NodePlan
+from ._plan import BranchPlan, NodePlan
+from ._route import chosen_ends
 from ._run import Run
 from ._spec import Retry
+from ._state import StateCell
 from ._streams import boxed, chunks_to_value
 from .errors import GraphRunError, NodeTimeoutError, StepLimitExceeded
 
@@ -26,6 +28,8 @@ ONCE = Retry(attempts=1)
 async def run_node(run: Run, node: NodePlan, packet: Packet) -> Packet:
     """Run a node in place, with its handlers, inside a context of its own."""
     context = run.context(node)
+    if node.handled and run.state is not None and run.state.free and not run.packets.streaming and not run.bodies:
+        return await _run_handled(run, node, run.state, context, packet)
     packet = await prepared(run, node, context, packet)
     if node.plain and not run.packets.streaming and not run.bodies:
         packet = call_plain(run, node, context, packet)
@@ -78,15 +82,19 @@ def count_step(run: Run, nodes: Sequence[int]) -> None:
     run.trail.append(nodes)
 
 
-async def run_line(run: Run, node: NodePlan, packet: Packet) -> tuple[NodePlan, Packet]:
+async def run_line(  # noqa: C901  (see below)
+    run: Run, node: NodePlan, packet: Packet
+) -> tuple[NodePlan, Packet, Collection[int] | None]:
     """Run a node whose step was counted, in place, and the line of nodes behind it; give the last and its output.
+
+    Where a branch that was asked chose several ends, they come along; one that chose END gives END and its input.
 
     This is the hot path of chains and loops, and the one place where speed has cost some clearness: the contents of
     :func:`run_node` are written out for plain nodes, and nothing is sent anywhere while the one successor is known.
     Nothing else of the run may be at work or waiting.
     """
     if run.packets.streaming or run.bodies:
-        return node, await run_node(run, node, packet)
+        return node, await run_node(run, node, packet), None
     nodes, base = run.plan.nodes, run.base
     while True:
         if node.bare:
@@ -106,10 +114,46 @@ async def run_line(run: Run, node: NodePlan, packet: Packet) -> tuple[NodePlan, 
                 raise located from located.__cause__
         else:
             packet = await run_node(run, node, packet)
-        if node.next < 0:
-            return node, packet
-        node = nodes[node.next]
-        count_step(run, (node.index,))
+        target = node.next
+        if target < 0:
+            ends = None if node.choice is None else await _ask_in_place(run, node, node.choice, packet)
+            if ends is None or len(ends) != 1:
+                return node, packet, ends
+            (target,) = ends
+            if target == run.plan.end:
+                return nodes[target], packet, None
+        node = nodes[target]
+        count_step(run, (target,))
+
+
+async def _run_handled(run: Run, node: NodePlan, state: StateCell, context: Context, packet: Packet) -> Packet:
+    """Do the same for a plain node with a pre-handler of values, while nobody holds the state."""
+    assert node.pre is not None, "that is what marks the node"
+    packet = context.run(run.start_handler, node, node.pre, state, packet)
+    work = work_in(packet)
+    if work is not None:
+        packet = await within(context, work)
+    try:
+        packet = context.run(node.body.invoke, packet)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        work = work_in(packet)
+        return packet if work is None else await within(context, work)
+    except Exception as error:
+        located = run.located(run.path(node), "node", error)
+        raise located from located.__cause__
+
+
+async def _ask_in_place(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
+    """Ask the one branch of a node about a value."""
+    context = run.context(node)
+    try:
+        answer = context.run(branch.on_value or branch.condition, packet)
+        work = work_in(answer)
+        if work is not None:
+            answer = await within(context, work)
+    except Exception as error:
+        located = run.located(run.path(node), f"branch {branch.name!r}", error)
+        raise located from located.__cause__
+    return chosen_ends(run, node, branch, answer)
 
 
 def call_plain(run: Run, node: NodePlan, context: Context, value: Any) -> Any:

@@ -8,7 +8,7 @@ a stream of one chunk, or by concatenating a stream.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from ..schema import NO_VALUE, StreamReader
@@ -115,9 +115,11 @@ class ValuePackets:
         if branch.check is not None:
             self.check(run, branch.check, packet)
         if not branch.streams:
-            return await ask_condition(branch, packet)
+            return await ask_condition(branch.condition, packet)
+        if branch.on_value is not None:
+            return await ask_condition(branch.on_value, packet)
         async with boxed(packet) as reader:
-            return await ask_condition(branch, reader)
+            return await ask_condition(branch.condition, reader)
 
     def check(self, run: Run, check: Check, packet: Packet) -> Packet:
         if not check.accepts(packet):
@@ -173,11 +175,11 @@ class StreamPackets:
             if branch.check is not None:
                 packet = self.check(run, branch.check, packet)
             async with packet:
-                return await ask_condition(branch, packet)
+                return await ask_condition(branch.condition, packet)
         value = await chunks_to_value(run, node, packet, node.output)
         if branch.check is not None:
             ValuePackets().check(run, branch.check, value)
-        return await ask_condition(branch, value)
+        return await ask_condition(branch.condition, value)
 
     def check(self, run: Run, check: Check, packet: Packet) -> Packet:
         return checked_reader(run, check, packet)
@@ -213,9 +215,9 @@ VALUES = ValuePackets()
 STREAMS = StreamPackets()
 
 
-async def ask_condition(branch: BranchPlan, given: Any) -> Any:
+async def ask_condition(condition: Callable[[Any], Any], given: Any) -> Any:
     """Call a condition, sync or async."""
-    answer = branch.condition(given)
+    answer = condition(given)
     return await cast("Awaitable[Any]", answer) if hasattr(answer, "__await__") else answer
 
 

@@ -54,6 +54,8 @@ class BranchPlan:
     """The test before the condition."""
     checks: Mapping[int, Check]
     """The tests of the values that go to the ends."""
+    on_value: Callable[[Any], Any] | None = None
+    """What is asked in value mode, where the condition takes a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,15 @@ class NodePlan:
     """The one successor that gets this node's output directly, or -1 if it is not that simple."""
     single: int = -1
     """The target, if all that leads out of this node is one unchecked edge with control and data; else -1."""
+    choice: BranchPlan | None = None
+    """In a graph with trigger "any": the branch, if it alone leads out of this node and its ends take what comes as it
+    is; so that the one end that is chosen can run at once."""
     plain: bool = False
     """Whether running the body in value mode is nothing but calling ``body.invoke`` (and awaiting)."""
     bare: bool = False
     """Whether the node is plain and nothing comes before or after the body."""
+    handled: bool = False
+    """Whether the node is plain, and a pre-handler of values is all there is around the body."""
     data_sources: tuple[int, ...] = ()
     """Who sends values here, in the order in which they were declared."""
     relations: int = 0

@@ -14,7 +14,7 @@ R5  The step counter never exceeds the limit; START and END are not counted. (:f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ._context import work_in
 from ._crew import Crew, Outcome, make_crew
@@ -36,13 +36,13 @@ class Inbox:
         self._sent: dict[int, dict[int, Packet]] = {}
         self._triggered: set[int] = set()
 
-    async def put(self, run: Run, source: NodePlan, packet: Packet) -> None:
-        """Send a finished node's output on."""
+    async def put(self, run: Run, source: NodePlan, packet: Packet, known: Collection[int] | None = None) -> None:
+        """Send a finished node's output on; ``known`` is what its one branch chose, if it was asked already."""
         if source.single >= 0:
             self._triggered.add(source.single)
             await self._keep(run, source, source.single, packet)
             return
-        for target, live, control, data, given in await deliveries(run, source, packet):
+        for target, live, control, data, given in await deliveries(run, source, packet, known):
             if not live:
                 continue
             if control or not self._plan.nodes[target].has_control:
@@ -96,17 +96,22 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
     crew: Crew | None = None
     held: list[Packet] = []
     """What the nodes of the present step were given, or have made: nobody else would close it if the run failed."""
+    known: Collection[int] | None = None
     try:
         done: Sequence[Task] = [(plan.nodes[plan.start], packet)]
         while True:
-            tasks = await _next_tasks(run, inbox, done, held)
+            tasks = await _next_tasks(run, inbox, done, held, known)
+            known = None
             if len(tasks) == 1 and tasks[0][0].index == plan.end:
                 return tasks[0][1]
             count_step(run, [node.index for node, _ in tasks])
             if len(tasks) == 1:
                 node, packet = tasks[0]
                 if inbox.is_empty:
-                    done = [await run_line(run, node, packet)]
+                    node, packet, known = await run_line(run, node, packet)
+                    if node.index == plan.end:
+                        return packet
+                    done = [(node, packet)]
                 else:
                     done = [(node, await run_node(run, node, packet))]
             else:
@@ -123,9 +128,11 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
             await crew.close()
 
 
-async def _next_tasks(run: Run, inbox: Inbox, done: Sequence[Task], held: list[Packet]) -> list[Task]:
+async def _next_tasks(
+    run: Run, inbox: Inbox, done: Sequence[Task], held: list[Packet], known: Collection[int] | None
+) -> list[Task]:
     for place, (node, packet) in enumerate(done):
-        await inbox.put(run, node, packet)
+        await inbox.put(run, node, packet, known)
         if held:
             held[place] = None
     held.clear()

@@ -26,10 +26,13 @@ async def gathered(run: Run, node: NodePlan, sent: Mapping[int, Packet]) -> Pack
     return packet if node.input_check is None else run.packets.check(run, node.input_check, packet)
 
 
-async def deliveries(run: Run, node: NodePlan, packet: Packet) -> list[Delivery]:
-    """Say what a finished node sends along each of its relations, in the order in which they were declared."""
-    chosen: list[Collection[int]] = []
-    if node.branches:
+async def deliveries(run: Run, node: NodePlan, packet: Packet, known: Collection[int] | None = None) -> list[Delivery]:
+    """Say what a finished node sends along each of its relations, in the order in which they were declared.
+
+    Where its one branch was asked already, ``known`` is what it chose.
+    """
+    chosen: list[Collection[int]] = [] if known is None else [known]
+    if node.branches and known is None:
         packet, chosen = await _choose_all(run, node, packet)
     fed = _fed_by_branches(node, chosen)
     count = sum(e.data for e in node.edges) + sum(map(len, fed))
@@ -88,6 +91,15 @@ async def _choose(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) 
     except Exception as error:
         located = run.located(run.path(node), where, error)
         raise located from located.__cause__
+    return chosen_ends(run, node, branch, answer)
+
+
+def chosen_ends(run: Run, node: NodePlan, branch: BranchPlan, answer: Any) -> Collection[int]:
+    """Read what a condition returned: one end, or several.
+
+    Raises:
+        UnknownTargetError: If there is one that the branch does not have.
+    """
     one = _end(branch, answer)
     if one is not None:
         return (one,)

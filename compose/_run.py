@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ..schema import AnabranchError
-from ._context import Frame, current_frame
+from ._context import Frame, can_await, current_frame
 from ._plan import HandlerPlan, NodePlan, Plan
 from ._state import StateCell, holding, not_holding
 from .errors import GraphRunError, LimitExceeded, NodeError
@@ -127,6 +127,37 @@ class Run:
         options = self.options.below(node.key)
         inner = Run(plan, self.packets, options, self, f"{self.prefix}{node.key}/")
         return await run_plan(inner, packet)
+
+    def start_handler(self, node: NodePlan, handler: HandlerPlan, cell: StateCell, value: Any) -> Any:
+        """Call a state handler while nobody holds the state; give its result, or the coroutine that still makes it."""
+        cell.take()
+        token = holding(cell)
+        try:
+            result = handler.call(value, cell.value)
+        except BaseException as error:
+            not_holding(token)
+            cell.give_back()
+            if not isinstance(error, Exception):
+                raise
+            located = self.located(self.path(node), handler.where, error)
+            raise located from located.__cause__
+        if can_await(type(result)):
+            return self._finish_handler(node, handler, cell, token, result)
+        not_holding(token)
+        cell.give_back()
+        return result
+
+    async def _finish_handler(
+        self, node: NodePlan, handler: HandlerPlan, cell: StateCell, token: Any, result: Any
+    ) -> Any:
+        try:
+            return await result
+        except Exception as error:
+            located = self.located(self.path(node), handler.where, error)
+            raise located from located.__cause__
+        finally:
+            not_holding(token)
+            cell.give_back()
 
     async def call_handler(self, node: NodePlan, handler: HandlerPlan, value: Any) -> Any:
         """Call a state handler while it alone holds the state."""

@@ -126,6 +126,8 @@ class BranchSpec:
     ends: Mapping[Any, str]
     many: bool
     data: bool = True
+    on_value: Callable[[Any], Any] | None = None
+    """What is asked in value mode, where the condition takes a stream."""
 
 
 @dataclass(slots=True)

@@ -126,6 +126,17 @@ class StateBlock(Generic[StateT]):
     ) -> None:
         self._release().give_back()
 
+    def peek(self) -> StateT:
+        """Give the state without holding it: for a look at what nobody changes meanwhile, where nothing is awaited.
+
+        Returns:
+            The state.
+
+        Raises:
+            StateError: If there is no such state.
+        """
+        return self._find().value  # type: ignore[no-any-return]
+
     def _find(self) -> StateCell:
         frame = current_frame.get()
         if frame is None:

@@ -26,6 +26,8 @@ def with_call_ids(message: Message, stem: str = "call") -> Message:
         ['a', 'call_1', 'call_2']
     """
     calls = message.tool_calls
+    if len(calls) == 1 and calls[0].id and calls[0].name:
+        return message
     ids = {call.id for call in calls}
     if len(ids) == len(calls) and "" not in ids and all(call.name for call in calls):
         return message

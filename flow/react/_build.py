@@ -7,7 +7,7 @@ from typing import Any
 
 from ...compose import END, START, Graph, Lambda, ToolsNode
 from ...schema import ChatModel, Message
-from ._decide import ToolCallChecker, decide, decide_at_first, deciding_by
+from ._decide import ToolCallChecker, decide, decide_at_first, decide_whole, deciding_by
 from ._direct import DirectReturn
 from ._model import AgentModel
 from ._output import Output
@@ -60,4 +60,4 @@ def _decision(parts: Parts) -> Any:
     if parts.checker is not None:
         return deciding_by(parts.checker)
     first = all(getattr(model, "tool_calls_first", False) is True for model in parts.models)
-    return decide_at_first if first else decide
+    return Lambda(invoke=decide_whole, collect=decide_at_first if first else decide)

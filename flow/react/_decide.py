@@ -12,6 +12,11 @@ ToolCallChecker = Callable[[StreamReader[Message]], bool | Awaitable[bool]]
 """Reads a copy of the model's stream as far as it has to, and tells whether the model calls tools."""
 
 
+def decide_whole(message: Message) -> Literal["tools", "end"]:
+    """Go to the tools if a whole message makes calls."""
+    return "tools" if message.tool_calls else "end"
+
+
 async def decide(message: StreamReader[Message]) -> Literal["tools", "end"]:
     """Go to the tools at the first tool call; only at its end is a message known to make none."""
     async for chunk in message:

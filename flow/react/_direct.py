@@ -43,13 +43,15 @@ class DirectReturn:
         self._tools = tools
         self._names = names
 
-    async def after_tools(self, results: list[Message]) -> Literal["chat", "direct_return"]:
+    def after_tools(self, results: list[Message]) -> Literal["chat", "direct_return"]:
         """Choose, of the calls that succeeded, the last that asked to be returned, else the first that is named."""
-        async with current_state(AgentState) as state:
-            wanted = [position for position in reversed(state.marked) if not results[position].is_error]
-            if not wanted and self._names:
-                wanted = [p for p, result in enumerate(results) if not result.is_error and self._is_named(result)]
-            state.answer = wanted[0] if wanted else -1
+        state = current_state(AgentState).peek()
+        if not state.marked and not self._names:
+            return "chat"
+        wanted = [position for position in reversed(state.marked) if not results[position].is_error]
+        if not wanted:
+            wanted = [p for p, result in enumerate(results) if not result.is_error and self._is_named(result)]
+        state.answer = wanted[0] if wanted else -1
         return "direct_return" if wanted else "chat"
 
     async def give(self, results: list[Message]) -> Message:

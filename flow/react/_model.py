@@ -27,6 +27,7 @@ class AgentModel:
         self._tools = tuple(tools)
         self._bound = self._bind(self._tools)
         self._fallback_on = fallback_on
+        self._generates = all(hasattr(model, "generate") for model in models)
         self.name = str(getattr(models[0], "name", None) or type(models[0]).__name__)
 
     def with_tools(self, tools: Sequence[ToolInfo], choice: Any = "auto") -> AgentModel:
@@ -36,19 +37,19 @@ class AgentModel:
     async def generate(self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS) -> Message:
         """Answer with one message, and note it."""
         models = self._models_of_run()
+        message: Message | None = None
         for model in models:
             try:
-                message = await _generate(model, messages, options)
+                message = await (
+                    model.generate(messages, options) if self._generates else _collect(model, messages, options)
+                )
+                break
             except self._fallback_on:
                 if model is models[-1]:
                     raise
-            else:
-                state = model_state.get()
-                if state is not None:
-                    return _note(state, _whole(state, message))
-                async with current_state(AgentState) as state:
-                    return _note(state, _whole(state, message))
-        raise AssertionError("the last model answers or raises")
+        assert message is not None, "the last model answers or raises"
+        state = model_state.get() or current_state(AgentState).peek()
+        return _note(state, _whole(state, message))
 
     async def stream(
         self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS
@@ -61,16 +62,14 @@ class AgentModel:
                 async with aclosing(_stream(model, messages, options)) as stream:
                     async for chunk in stream:
                         if _is_mixed_up(chunk):
-                            async with current_state(AgentState) as state:
-                                chunk = _kept_apart(chunk, _stem(state))
+                            chunk = _kept_apart(chunk, _stem(current_state(AgentState).peek()))
                         chunks.append(chunk)
                         yield chunk
                 break
             except self._fallback_on:
                 if chunks or model is models[-1]:
                     raise
-        async with current_state(AgentState) as state:
-            _note(state, concat(chunks))
+        _note(current_state(AgentState).peek(), concat(chunks))
 
     def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
         return [model.with_tools(tools) if tools else model for model in self._models]
@@ -80,7 +79,8 @@ class AgentModel:
         return self._bound if tools is None or tools == self._tools else self._bind(tools)
 
 
-async def _generate(model: ChatModel, messages: Sequence[Message], options: ModelOptions) -> Message:
+async def _collect(model: ChatModel, messages: Sequence[Message], options: ModelOptions) -> Message:
+    """Ask a model of which it is not known that it can answer as a whole."""
     if hasattr(model, "generate"):
         return await model.generate(messages, options)
     return concat([chunk async for chunk in _stream(model, messages, options)])
@@ -116,12 +116,11 @@ def _stem(state: AgentState) -> str:
 
 def _whole(state: AgentState, message: Message) -> Message:
     """Bring a whole message into the form that its stream would make, where it may differ from it."""
-    calls = message.tool_calls
-    if isinstance(message.content, str) and (
-        not calls or (len({c.id for c in calls}) == len(calls) and all(c.id and c.index is None for c in calls))
-    ):
+    if _is_mixed_up(message):
+        return concat([_kept_apart(message, _stem(state))])
+    if type(message.content) is str and all(call.id and call.index is None for call in message.tool_calls):
         return message
-    return concat([_kept_apart(message, _stem(state)) if _is_mixed_up(message) else message])
+    return concat([message])
 
 
 def _is_mixed_up(chunk: Message) -> bool:

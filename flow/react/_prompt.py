@@ -34,14 +34,25 @@ class BeforeModel:
         self._rewriter = rewriter
         self._modifier = modifier
         self._limits = limits
+        prompt_is_made = self._prompt is not None and not isinstance(self._prompt, Message)
+        self._is_simple = rewriter is None and modifier is None and not prompt_is_made and not more_prompt
 
-    async def prepare(self, new: list[Message], state: AgentState) -> list[Message]:
+    def prepare(self, new: list[Message], state: AgentState) -> list[Message] | Awaitable[list[Message]]:
+        """Do it; with something to wait for only where a function of the user's has to be called."""
         model_state.set(state)  # the handler and the model share the context of the node
         if state.rounds == 0:
             leave_state(state)
             new = repair_history(new)
         state.messages += new
         self._limits.count_round(state)
+        if not self._is_simple:
+            return self._prepare_with_functions(state)
+        seen = list(state.messages)
+        if self._prompt is not None and not (seen and seen[0].role == "system"):
+            seen.insert(0, cast("Message", self._prompt))
+        return seen
+
+    async def _prepare_with_functions(self, state: AgentState) -> list[Message]:
         if self._rewriter is not None:
             rewritten = await settled(self._rewriter(list(state.messages)))
             state.messages = repair_history(rewritten)
