@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ def run_sync(function: Callable[[], Awaitable[T]]) -> T:
 
     def in_thread() -> None:
         try:
-            outcome.extend((True, context.run(anyio.run, call)))
+            outcome.extend((True, context.run(_run_afresh, call)))
         except BaseException as error:
             outcome.extend((False, error))
 
@@ -44,6 +44,15 @@ def run_sync(function: Callable[[], Awaitable[T]]) -> T:
     if not ok:
         raise result
     return result  # type: ignore[no-any-return]
+
+
+def _run_afresh(call: Callable[[], Awaitable[T]]) -> T:
+    """Run a loop in a context that was copied where another one runs, and that says so."""
+    with suppress(ImportError):
+        from sniffio import current_async_library_cvar
+
+        current_async_library_cvar.set(None)
+    return anyio.run(call)
 
 
 @contextmanager
