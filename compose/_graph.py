@@ -311,7 +311,7 @@ class Graph(GraphLike[InputT, OutputT]):
     def add_branch(
         self,
         source: Node[Any, T] | Start | str,
-        condition: Callable[[T], Any] | Callable[[StreamReader[T]], Any],
+        condition: Callable[[T], Any] | Callable[[StreamReader[T]], Any] | Lambda[T, Any],
         ends: Iterable[Any] | Mapping[Any, Any] | None = None,
         *,
         data: bool = True,
@@ -322,7 +322,7 @@ class Graph(GraphLike[InputT, OutputT]):
         Args:
             source: The node whose output the condition gets.
             condition: Takes the output (or a copy of its stream, with a ``StreamReader`` parameter) and returns one
-                end, or a list or set of ends; sync or async.
+                end, or a list or set of ends; sync or async. ``Lambda(invoke=, collect=)`` has a function for each.
             ends: Where it may lead, when its annotation (``-> Literal["a", "end"]``) does not say so: handles, keys
                 and :data:`END`, or a mapping from what it returns to those.
             data: Whether the source's output goes along to the chosen ends.

@@ -90,7 +90,8 @@ words = st.text("ab \n", max_size=4)
 def whole_messages(draw: st.DrawFn) -> Message:
     """A message as a model without streaming gives it."""
     made = draw(st.lists(st.tuples(ids, names, arguments), max_size=4))
-    calls = [ToolCall(id=i or ("" if n else "z"), name=n, arguments=a) for i, n, a in made]
+    # A call that names no tool is taken for a fragment unless its id says otherwise.
+    calls = [ToolCall(id=i if n else f"z{at}", name=n, arguments=a) for at, (i, n, a) in enumerate(made)]
     reason = draw(st.sampled_from([None, "stop", "tool_calls", "length"]))
     return Message.assistant(draw(words), tool_calls=calls, finish_reason=reason)
 
