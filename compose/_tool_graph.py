@@ -82,6 +82,7 @@ def graph_tool(
     made: FunctionTool[..., Any] = tool(
         call, name=name, description=description, risk=risk, parallel=parallel, timeout=timeout
     )
+    made.streaming = True  # where the run streams
     return made
 
 

@@ -79,6 +79,7 @@ class ToolsNode:
             raise ToolDefinitionError(f"timeout is in seconds and more than 0, or None, not {timeout}")
         self._tools = tuple(tools)
         self._fixed: tuple[Tool, ...] = ()
+        self._at_once = False
         self._sequential = sequential
         self._aliases = dict(aliases or {})
         self._timeout = timeout
@@ -167,6 +168,23 @@ class ToolsNode:
         made._steps = Steps(old.tools, handlers, all_of_them, old.unknown, old.node_policies)
         return made
 
+    @property
+    def streams(self) -> bool:
+        """Whether the answer to a call may come in pieces: a tool says so or does not say, or middlewares may do it."""
+        entries = self._steps.tools.entries.values()
+        return bool(self._steps.middlewares) or any(getattr(e.tool, "streaming", True) for e in entries)
+
+    def at_once(self) -> ToolsNode:
+        """Make a node that gives all answers to a message at once, as one chunk, in stream runs too.
+
+        Returns:
+            The new node; where whoever reads it needs all of them anyway, it is the quicker one.
+        """
+        made = object.__new__(ToolsNode)
+        made.__dict__.update(self.__dict__)
+        made._at_once = True
+        return made
+
     def as_node(self) -> Body:
         """Give the body of a node that does this."""
         return Body(
@@ -175,7 +193,7 @@ class ToolsNode:
             "tools",
             "tools",
             invoke=self.invoke,
-            stream=self.stream,
+            stream=None if self._at_once else self.stream,
             bind=lambda options: self.with_options(options).as_node(),
             options=ToolsOptions,
             target=self,

@@ -42,7 +42,9 @@ def build_graph(parts: Parts) -> Graph[list[Message], Message]:
     steps = 3 * parts.limits.max_rounds + 2  # each round is a model call, its tools or its correction, and one more
     graph = Graph[list[Message], Message](state=AgentState, name=parts.name, max_steps=steps)
     graph.add_node("chat", model, pre=before.prepare)
-    graph.add_node("tools", parts.tools, pre=parts.limits.before_tools)
+    graph.add_node(
+        "tools", parts.tools if parts.tools.streams else parts.tools.at_once(), pre=parts.limits.before_tools
+    )
     graph.add_node("direct_return", Lambda(invoke=direct.give, transform=direct.give_chunks))
     graph.add_edge(START, "chat")
     graph.add_branch("chat", _decision(parts), name="decide")
