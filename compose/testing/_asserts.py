@@ -153,7 +153,7 @@ async def assert_order_does_not_matter(
         AssertionError: If two orders differ; it says which, and what each gave.
     """
     first = None
-    async for run in explore(app, input, orders=orders, seed=seed, paradigm=paradigm, chunks=chunks):
+    for run in await explore(app, input, orders=orders, seed=seed, paradigm=paradigm, chunks=chunks):
         first = first or run
         failed = isinstance(run.error, GraphRunError), isinstance(first.error, GraphRunError)
         if failed[0] != failed[1] or run.output != first.output or (run.error and not failed[0]):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ async def explore(
     seed: int = 0,
     paradigm: Paradigm = "invoke",
     chunks: Sequence[Any] | None = None,
-) -> AsyncIterator[Explored]:
+) -> list[Explored]:
     """Run a compiled graph again and again, with its nodes finishing in another order each time.
 
     All orders are tried if there are no more than ``orders``; otherwise so many, chosen by a seed. Every node is made
@@ -65,8 +65,8 @@ async def explore(
         paradigm: How to run it; streams are read to their end and concatenated.
         chunks: The input in chunks, for ``collect`` and ``transform``; by default it is one chunk.
 
-    Yields:
-        The runs.
+    Returns:
+        The runs, in the order in which they were tried.
 
     Example:
         >>> from anabranch.compose import END, START, Graph
@@ -75,7 +75,7 @@ async def explore(
         ...     node = graph.add_node(key, str.upper, input=str, output=str, output_key=key)
         ...     graph.add_edge(START, node)
         ...     graph.add_edge(key, END)
-        >>> [run.order async for run in explore(graph.compile(), "x")][:3]
+        >>> [run.order for run in await explore(graph.compile(), "x")][:3]
         [('a', 'b', 'c'), ('a', 'c', 'b'), ('b', 'a', 'c')]
     """
     if paradigm not in PARADIGMS:
@@ -86,17 +86,15 @@ async def explore(
         return await gate.watch(lambda: run_paradigm(guarded(app, gate), input, paradigm, chunks))
 
     decisions = Decisions()
-    first = await run(decisions.decide)
-    yield first
-    if math.prod(map(len, first.waiting)) <= orders:
-        for _ in range(orders - 1):
-            if not decisions.next():
-                return
-            yield await run(decisions.decide)
-        return
+    runs = [await run(decisions.decide)]
+    if math.prod(map(len, runs[0].waiting)) <= orders:
+        while len(runs) < orders and decisions.next():
+            runs.append(await run(decisions.decide))
+        return runs
     for number in range(orders - 1):
         dice = random.Random(f"{seed}/{number}")
-        yield await run(lambda _, count, dice=dice: dice.randrange(count))  # type: ignore[misc]
+        runs.append(await run(lambda _, count, dice=dice: dice.randrange(count)))  # type: ignore[misc]
+    return runs
 
 
 class Decisions:

@@ -66,28 +66,32 @@ def interpret(
             found.failures = wrong.failures
         return found
 
-    if all(map(_never_waits, _functions(spec))):
+    if all(map(_needs_no_loop, _functions(spec))):
         return _by_hand(run())
     return run_sync(run)
 
 
-def _functions(spec: GraphSpec) -> Iterator[Callable[..., Any]]:
+def _functions(spec: GraphSpec, state: bool = False) -> Iterator[tuple[Callable[..., Any], bool]]:
+    """List all functions of the user's, each with whether it may ask for a state."""
+    state = state or spec.state is not None
     for node in spec.nodes.values():
         nested = nested_graph(node)
         if nested is not None:
-            yield from _functions(nested[0])
+            yield from _functions(nested[0], state)
         body = node.body
-        yield from (f for f in (body.invoke, body.stream, body.collect, body.transform) if f is not None)
-        yield from (handler.call for handler in (node.pre, node.post) if handler is not None)
-    yield from (branch.condition for branch in spec.branches)
+        calls = (body.invoke, body.stream, body.collect, body.transform)
+        yield from ((call, state) for call in calls if call is not None)
+        yield from ((handler.call, state) for handler in (node.pre, node.post) if handler is not None)
+    yield from ((branch.condition, state) for branch in spec.branches)
 
 
-def _never_waits(function: Any) -> bool:
-    """Tell whether a call certainly needs no event loop; else it gets one."""
+def _needs_no_loop(function_and_state: tuple[Any, bool]) -> bool:
+    """Tell whether a function certainly runs without an event loop; what waits, or enters a state, gets one."""
+    function, state = function_and_state
     if getattr(function, "__module__", None) == pieces.__name__:
         return True
     plain = isinstance(function, FunctionType | MethodType | BuiltinFunctionType | MethodDescriptorType)
-    return plain and not iscoroutinefunction(function) and not isasyncgenfunction(function)
+    return plain and not state and not iscoroutinefunction(function) and not isasyncgenfunction(function)
 
 
 def _by_hand(work: Coroutine[Any, Any, Interpretation]) -> Interpretation:

@@ -51,7 +51,7 @@ async def test_the_paradigms_agree_on_failures(case: GraphCase) -> None:
 async def test_the_order_in_which_nodes_finish_changes_nothing(case: GraphCase) -> None:
     app = case.compile()
     expected = interpret(app, case.input)
-    async for run in explore(app, case.input, orders=12):
+    for run in await explore(app, case.input, orders=12):
         if expected.failures:
             assert run.error is not None, run.order
             assert any(failure.matches(run.error) for failure in expected.failures), (run.order, run.error)
@@ -64,7 +64,7 @@ async def test_the_order_in_which_nodes_finish_changes_nothing(case: GraphCase) 
 async def test_the_order_in_which_chunks_come_changes_nothing_of_the_whole(case: GraphCase) -> None:
     app = case.compile()
     expected = interpret(app, case.input)
-    async for run in explore(app, case.input, orders=6, paradigm="transform", chunks=case.chunks):
+    for run in await explore(app, case.input, orders=6, paradigm="transform", chunks=case.chunks):
         if not expected.failures:
             assert (run.output, run.error) == (expected.output, None), run.order
 
@@ -76,7 +76,7 @@ async def test_with_trigger_all_a_node_starts_as_soon_as_all_before_it_have_ende
     expected = interpret(app, case.input)
     silent = passthroughs(app)
     nodes = expected.after.keys() - silent - {"start", "end"}
-    async for run in explore(app, case.input, orders=6):
+    for run in await explore(app, case.input, orders=6):
         finished: set[str] = set()
         for path, waiting in zip(run.order, run.waiting, strict=True):
             ready = {key for key in nodes if expected.after[key] - silent <= finished}
@@ -91,7 +91,7 @@ async def test_with_trigger_any_a_superstep_ends_before_the_next_one_begins(case
     expected = interpret(app, case.input)
     silent = passthroughs(app)
     steps = [] if expected.failures else [set(step) - silent for step in expected.steps]
-    async for run in explore(app, case.input, orders=6):
+    for run in await explore(app, case.input, orders=6):
         order = iter(run.order)
         assert [{next(order) for _ in step} for step in steps] == steps, run.order
 
