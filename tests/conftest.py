@@ -14,17 +14,22 @@ A test fails when it leaves something open, also when all its assertions hold:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import inspect
 import os
+import signal
 import sys
 import threading
+import time
+import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from types import AsyncGeneratorType, CodeType
 from typing import Any
 
+import anyio
 import hypothesis
 import looptime
 import pytest
@@ -47,6 +52,7 @@ if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
     os.environ.setdefault("PYTEST_TIMEOUT", "3600")  # thousands of examples need longer than a test has by day
 
 Backend = tuple[str, dict[str, Any]]
+AsyncTest = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -56,6 +62,12 @@ def anyio_backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "trio":
         return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)} if virtual else {}
     return "asyncio", {"debug": True, **({"loop_factory": looptime.new_event_loop} if virtual else {})}
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C work: some tests send it to programs, which inherit what a shell's background job ignores."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
@@ -96,22 +108,69 @@ def run_code() -> Iterator[Callable[[CodeType, dict[str, Any]], None]]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Guard async test functions, and each example of those that Hypothesis runs."""
-    if pyfuncitem.get_closest_marker("may_leak") is not None:
-        return (yield)
     given = getattr(pyfuncitem.obj, "hypothesis", None)
     owner, name = (pyfuncitem, "obj") if given is None else (given, "inner_test")
     current = getattr(owner, name)
-    test = getattr(current, "_anyio_original_func", current)  # anyio's plugin replaces it for each backend
+    original = test = getattr(current, "_anyio_original_func", current)  # anyio's plugin replaces it for each backend
     if not inspect.iscoroutinefunction(test):
         return (yield)
-    setattr(owner, name, leaving_nothing_behind(test))
+    if pyfuncitem.get_closest_marker("may_leak") is None:
+        test = leaving_nothing_behind(test)
+    setattr(owner, name, in_limited_time(test, seconds_for(pyfuncitem)))
     try:
         return (yield)
     finally:
-        setattr(owner, name, test)
+        setattr(owner, name, original)
 
 
-def leaving_nothing_behind(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def seconds_for(item: pytest.Function) -> float:
+    """Give an async test a little less time than pytest-timeout does, so that it can still be cancelled."""
+    marker = item.get_closest_marker("timeout")
+    given = [*marker.args, marker.kwargs.get("timeout")] if marker is not None else []
+    given += [item.config.getoption("timeout"), os.environ.get("PYTEST_TIMEOUT"), item.config.getini("timeout")]
+    seconds = next(float(value) for value in given if value is not None)
+    return 0.9 * seconds if seconds else threading.TIMEOUT_MAX
+
+
+def in_limited_time(test: AsyncTest, seconds: float) -> AsyncTest:
+    """Wrap an async test: it is cancelled when its time is up, and says where it was.
+
+    The alarm of pytest-timeout goes off in the main thread, outside the event loop of trio's runner, which
+    would then wait for the test without end. The time is that of the whole test, of all examples of a property.
+    """
+    end = time.monotonic() + seconds
+
+    @functools.wraps(test)
+    async def limited(*args: Any, **kwargs: Any) -> None:
+        where = ""
+        with anyio.CancelScope() as scope, cancelling_after(end - time.monotonic(), scope):
+            try:
+                await test(*args, **kwargs)
+            except BaseException as error:
+                where = "".join(traceback.format_exception(error)) if scope.cancel_called else ""
+                raise
+        assert not scope.cancelled_caught, f"this test was cancelled after {seconds} s\n{where}"
+
+    return limited
+
+
+@contextlib.contextmanager
+def cancelling_after(seconds: float, scope: anyio.CancelScope) -> Generator[None]:
+    """Cancel the scope after so many seconds of real time, whatever the clock of the event loop says."""
+    try:
+        call_soon: Callable[..., object] = asyncio.get_running_loop().call_soon_threadsafe
+    except RuntimeError:
+        call_soon = trio.lowlevel.current_trio_token().run_sync_soon
+    timer = threading.Timer(seconds, call_soon, [scope.cancel])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def leaving_nothing_behind(test: AsyncTest) -> AsyncTest:
     """Wrap an async test: it fails if tasks or async generators that it started outlive it."""
 
     @functools.wraps(test)

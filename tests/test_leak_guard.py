@@ -171,12 +171,25 @@ def test_an_hour_of_virtual_time_passes_at_once(suite: pytest.Pytester) -> None:
 
 def test_a_test_that_hangs_is_stopped_and_the_next_one_runs(suite: pytest.Pytester) -> None:
     source = """
-        @pytest.mark.anyio
-        @pytest.mark.timeout(0.3)
-        async def test_hang(anyio_backend_name):
-            if anyio_backend_name == "asyncio":
+        async def hang():
+            async with anyio.create_task_group() as group:
+                group.start_soon(anyio.Event().wait)
                 await anyio.Event().wait()
+        @pytest.mark.anyio
+        @pytest.mark.timeout(0.5)
+        async def test_hang():
+            await hang()
+        @pytest.mark.anyio
+        @pytest.mark.timeout(0.5)
+        @pytest.mark.virtual_time
+        async def test_hang_in_virtual_time():
+            await hang()
+        @pytest.mark.anyio
+        @pytest.mark.timeout(0.5)
+        @given(number=st.integers())
+        async def test_hang_in_an_example(number):
+            await hang()
         def test_next():
             pass
         """
-    assert outcomes(suite, source) == {"failed": 1, "passed": 2}
+    assert outcomes(suite, source) == {"failed": 6, "passed": 1}
