@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from asyncio import CancelledError, Future, Task, current_task
 from asyncio.tasks import (  # documented in "Extending asyncio"
     _enter_task,  # pyright: ignore[reportPrivateUsage]
     _leave_task,  # pyright: ignore[reportPrivateUsage]
 )
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
-from typing import Any, cast
+from importlib import import_module
+from types import coroutine
+from typing import Any
 
 from ._stream_backend import Drive, Interrupted, other_than
 
@@ -101,16 +102,16 @@ class AsyncioIdentity:
     are those that the documentation of asyncio ("Extending") gives to those who write tasks of their own.
     """
 
-    __slots__ = ("_context", "_loop", "_task")
+    __slots__ = ("_context", "_loop", "task")
 
     def __init__(self, task: Task[Any], context: Context) -> None:
-        self._task = task
+        self.task = task
         self._loop = task.get_loop()
         self._context = context
 
     def step(self, awaitable: Any) -> Any:
         """Take the first step of an awaitable."""
-        loop, task = self._loop, self._task
+        loop, task = self._loop, self.task
         caller = current_task(loop)
         if caller is not None:
             _leave_task(loop, caller)
@@ -154,6 +155,25 @@ class AsyncioGroup:
 
 _ambient: set[Task[None]] = set()
 
+try:
+    _task_states: Any = import_module("anyio._backends._asyncio")._task_states
+except (ImportError, AttributeError):  # it is private; without it, scopes that generators hold are not seen
+    _task_states = dict[Any, Any]()
+
+
+async def _from_the_start_line(function: Callable[[BaseException | None], Coroutine[Any, Any, None]]) -> None:
+    early: BaseException | None = None
+    try:
+        await _start_line()
+    except CancelledError as error:
+        early = error
+    await function(early)
+
+
+@coroutine
+def _start_line() -> Generator[None]:
+    yield
+
 
 class AsyncioBackend:
     """What asyncio offers."""
@@ -174,43 +194,24 @@ class AsyncioBackend:
 
     def innermost_scope(self) -> object:
         """Give the innermost cancel scope of the current task; anyio has no public way to ask."""
-        try:
-            from anyio._backends import _asyncio
+        return getattr(_task_states.get(current_task()), "cancel_scope", None)
 
-            states = cast("Any", _asyncio._task_states)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
-            state = states.get(current_task())
-            return None if state is None else state.cancel_scope
-        except (ImportError, AttributeError):
-            return None
-
-    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
+    def spawn(
+        self, function: Callable[[BaseException | None], Coroutine[Any, Any, None]], context: Context
+    ) -> AsyncioIdentity:
         """Start a task that belongs to nobody."""
-
-        async def run() -> None:
-            await function()
-
-        def on_done(task: Task[None]) -> None:
-            _ambient.discard(task)
-            if task.cancelled():  # before it had begun
-                on_lost()
-
-        loop = asyncio.get_running_loop()
-        if sys.version_info >= (3, 12):
-            task = asyncio.Task(run(), loop=loop, context=context, eager_start=True)
-        else:
-            task = loop.create_task(run(), context=context)
+        # A task that is cancelled before its first step never runs. This one has made its first step when it becomes a
+        # task: so others can act in its name at once, and it hears of each cancellation.
+        started = _from_the_start_line(function)
+        started.send(None)
+        task = asyncio.get_running_loop().create_task(started, context=context)
         _ambient.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(on_done)
+        task.add_done_callback(_ambient.discard)
+        return AsyncioIdentity(task, context)
 
     def postbox(self) -> Callable[[Callable[[], None]], object]:
         """Give a function that has another one called by the running loop."""
         return asyncio.get_running_loop().call_soon_threadsafe
-
-    def identity(self, context: Context) -> AsyncioIdentity:
-        """Let others run code in the name of the current task."""
-        task = current_task()
-        assert task is not None
-        return AsyncioIdentity(task, context)
 
     def group(self) -> AsyncioGroup:
         """Make a group of tasks."""

@@ -62,8 +62,7 @@ class AwaitedSource(Source):
 
     async def aclose(self) -> None:
         if self.closed:
-            if self._closing is not None:
-                await self._wait_closed(self._closing)
+            await self._wait_closed()
             return
         is_open = not (self.done and self.settled)
         self.closed = True
@@ -77,7 +76,7 @@ class AwaitedSource(Source):
         self._closing = Signal()
         if drive.task is not current_backend().current_task():  # else it closes itself, from within its own step
             drive.interrupt()
-            await self._wait_closed(self._closing)
+            await self._wait_closed()
 
     def interrupt(self) -> None:
         if self._drive is not None:
@@ -109,6 +108,6 @@ class AwaitedSource(Source):
             if failure is not None:
                 raise failure from None
 
-    async def _wait_closed(self, closing: Signal) -> None:
-        with anyio.CancelScope(shield=True):
-            await closing.wait()
+    async def _wait_closed(self) -> None:
+        if self._closing is not None:
+            await self._closing.wait_shielded(lambda: self._closing is None)

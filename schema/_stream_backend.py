@@ -8,7 +8,7 @@ first stream has to wait, so that importing this package loads neither loop.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from typing import Any, Protocol
 
@@ -114,6 +114,11 @@ class Rest:
 class Identity(Protocol):
     """A task in whose name another one can run code."""
 
+    @property
+    def task(self) -> object:
+        """The task."""
+        ...
+
     def step(self, awaitable: Any) -> Any:
         """Take the first step of an awaitable in this task's name; give what it yielded, or raise ``StopIteration``."""
         ...
@@ -154,16 +159,22 @@ class Backend(Protocol):
         """Give the innermost cancel scope of the current task, or None where that cannot be told."""
         ...
 
-    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
-        """Start a task that belongs to nobody; the function never raises. ``on_lost``: it will never run."""
+    def spawn(
+        self, function: Callable[[BaseException | None], Coroutine[Any, Any, None]], context: Context
+    ) -> Identity | None:
+        """Start a task that belongs to nobody.
+
+        Args:
+            function: What it runs, which never raises. It is given the cancellation that came before it ran.
+            context: In which it runs.
+
+        Returns:
+            What lets others act in its name while it sleeps, also before it has begun; None where that cannot be done.
+        """
         ...
 
     def postbox(self) -> Callable[[Callable[[], None]], object]:
         """Give a function that has another one called by the running loop; any thread may use it, at any moment."""
-        ...
-
-    def identity(self, context: Context) -> Identity | None:
-        """Let others run code in the name of the current task, which runs in this context; where that can be done."""
         ...
 
     def group(self) -> Group:

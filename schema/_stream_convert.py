@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import iscoroutine
 from types import CoroutineType
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 
@@ -73,6 +73,7 @@ class ConvertSource(AwaitedSource):
             if self._coroutine is not None:
                 value, self._coroutine = self._coroutine, None
             elif self._last:
+                self._end()
                 break
             else:
                 try:
@@ -88,9 +89,11 @@ class ConvertSource(AwaitedSource):
                 value = await self._finish_call(value)
             if value is not NO_VALUE:
                 return value
-        if not self.done:
-            self.finish()
-        await self.settle()
+        return await self._tell_ending()
+
+    async def _tell_ending(self) -> NoReturn:
+        if not self.settled:
+            await self.settle()
         self.last_word()
         raise StopAsyncIteration
 
@@ -114,10 +117,14 @@ class ConvertSource(AwaitedSource):
     def _call_on_end(self) -> Any:
         on_end, self._on_end = self._on_end, None
         if self._last or on_end is None:
-            self.finish()
+            self._end()
             return NO_VALUE
         self._last = True
         return self._call(on_end)
+
+    def _end(self) -> None:
+        self.settled = self.inner.settled
+        self.finish()
 
     def _call_on_error(self, error: BaseException) -> Any:
         if self._on_error is None or not isinstance(error, Exception):

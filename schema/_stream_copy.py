@@ -138,6 +138,7 @@ class CopySource(Source):
             if self.closed:  # by the source itself, in this step
                 return self.last_word()
             if item is END:
+                self.settled = self._hub.source.settled
                 self.finish()
                 self._hub.open.pop(self, None)
                 return END
@@ -181,3 +182,4 @@ class CopySource(Source):
             self._hub.drop(self)
         elif not self.settled:
             self._hub.source.drop()
+            self.is_settled()

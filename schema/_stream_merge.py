@@ -62,6 +62,7 @@ class MergeSource(Source):
                 sources[index].watch(partial(self._on_ready, index))
             elif item is END:
                 self._left -= 1
+                self.settled = self.settled and sources[index].settled
                 if index in self._line:
                     queue.append(self._line[index])
                 if self._labels is not None:

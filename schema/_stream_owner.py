@@ -53,9 +53,7 @@ class OwnedSource(Source):
         self._parked: Waiter | None = None  # how to wake the owner, while it sleeps
         self._ready = Signal()
         self._ended = Signal()
-        self._failure: BaseException | None = (
-            None  # raised while the owner closed the source; for who closes the stream
-        )
+        self._failure: BaseException | None = None  # raised while the owner closed the source
 
     def poll(self) -> Any:
         if self.done:
@@ -82,7 +80,7 @@ class OwnedSource(Source):
     def _end(self) -> Any:
         self.end_like(self._inner)
         if self._started:
-            self.settled = True
+            self.settled = False
             self._wake()  # to end
         return self.last_word()
 
@@ -103,8 +101,8 @@ class OwnedSource(Source):
         """Make a step in the owner's name, where that can be done; otherwise, and if it has to wait, wake the owner."""
         self._busy = True
         if not self._started:
-            return self._start_owner()
-        if self._identity is None or self._parked is None:
+            self._start_owner()
+        if self._identity is None:
             self._wake()
             return PENDING
         step = self._inner.anext()
@@ -121,15 +119,14 @@ class OwnedSource(Source):
         self._wake()
         return PENDING
 
-    def _start_owner(self) -> Any:
+    def _start_owner(self) -> None:
+        backend = current_backend()
+        self.postbox = backend.postbox()
+        self._identity = backend.spawn(self._own, self._context)
+        self._task = self._identity.task if self._identity is not None else None
         self._started = True
         if self._scope is not None:
             self._scope.await_owner(self)
-        current_backend().spawn(self._own, self._context, self._on_gone)
-        if self._busy:
-            return PENDING
-        item, self._slot = self._slot, EMPTY  # a task that starts eagerly may have done its step already
-        return item
 
     def _wake(self) -> None:
         if self._parked is not None:
@@ -145,14 +142,12 @@ class OwnedSource(Source):
     async def settle(self) -> None:
         if not self._started:
             await self._inner.aclose()
-            self.is_settled()
         else:
             self.drop()
             if self._task is current_backend().current_task():
                 return  # closed by the source itself, in one of its steps: the owner ends when that has
-            with anyio.CancelScope(shield=True):
-                while self._started:
-                    await self._ended.wait()
+            await self._ended.wait_shielded(lambda: not self._started)
+        self.is_settled()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -171,14 +166,13 @@ class OwnedSource(Source):
 
     # What the owner does.
 
-    async def _own(self) -> None:
+    async def _own(self, cancellation: BaseException | None) -> None:
         backend = current_backend()
-        self._identity = backend.identity(self._context)
-        self.postbox = backend.postbox()
         self._task = backend.current_task()
         try:
             while not (self._closing or self._inner.done):
-                cancellation = None if self._busy else await self._sleep(backend)
+                if not self._busy and cancellation is None:
+                    cancellation = await self._sleep(backend)
                 if self._rest is not None:
                     (step, yielded), self._rest = self._rest, None
                     await self._finish_step(Rest(step, yielded, cancellation))
@@ -186,6 +180,7 @@ class OwnedSource(Source):
                     await self._pass_on(cancellation)
                 elif self._busy:
                     await self._finish_step(self._inner.anext())
+                cancellation = None
         finally:
             self._identity = None
             await self._close_inner()
@@ -228,14 +223,11 @@ class OwnedSource(Source):
             if self._rest is not None:
                 self._rest[0].close()
                 self._rest = None
+            if not (self._inner.done or self._closing):
+                self._inner.fail(anyio.BrokenResourceError("the stream was cancelled"))
             await self._inner.aclose()
         except BaseException as error:  # noqa: BLE001  # for who closes the stream
             self._failure = error
-        self._on_gone()
-
-    def _on_gone(self) -> None:
-        if not (self._inner.done or self._closing):
-            self._inner.fail(anyio.BrokenResourceError("the stream was cancelled"))
         self._started = False
         if self._scope is not None:
             self._scope.forget_owner(self)

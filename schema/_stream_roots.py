@@ -128,6 +128,12 @@ class GeneratorSource(AwaitedSource):
             yielded = step.send(None) if context is None else context.run(step.send, None)
         except StopIteration as stop:
             return stop.value
+        except StopAsyncIteration as error:
+            if not (self._feeds or self.closed):
+                self._next = None
+                self.finish()
+                raise
+            ending: BaseException = error
         except BaseException as error:  # noqa: BLE001
             ending = error
         else:

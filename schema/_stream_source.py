@@ -102,6 +102,17 @@ class Signal:
             for callback in waiting:
                 callback()
 
+    async def wait_shielded(self, condition: Callable[[], bool]) -> None:
+        """Wait for the event after which a condition holds; a cancellation is heeded afterwards."""
+        try:
+            while not condition():
+                await self.wait()
+        except current_backend().cancelled:
+            with anyio.CancelScope(shield=True):
+                while not condition():
+                    await self.wait()
+            raise
+
     async def wait(self) -> None:
         """Wait for the next event."""
         waiter = current_backend().waiter()
@@ -147,11 +158,12 @@ class Source:
             try:
                 item = self.poll()
             except BaseException:
-                if not self.closed:
+                if not self.settled:
                     await self.settle()
                 raise
             if item is END:
-                await self.settle()
+                if not self.settled:
+                    await self.settle()
                 raise StopAsyncIteration
             if item is not PENDING:
                 return item
@@ -239,11 +251,16 @@ class Closable(Protocol):
 async def close_all(closables: Iterable[Closable], *, quietly: bool = False) -> None:
     """Close all, whatever some of them raise meanwhile; then raise that, unless another error is on its way already."""
     failures: list[Exception] = []
+    cancellation: BaseException | None = None
     for closable in closables:
         try:
             await closable.aclose()
         except Exception as failure:  # noqa: BLE001  # the others are closed first
             failures.append(failure)
+        except BaseException as error:  # noqa: BLE001
+            cancellation = error
+    if cancellation is not None:
+        raise cancellation
     if failures and not quietly:
         raise failures[0] if len(failures) == 1 else ExceptionGroup("streams failed while they were closed", failures)
 

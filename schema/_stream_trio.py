@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from typing import Any, NoReturn
 
@@ -159,20 +159,13 @@ class TrioBackend:
         """Give the innermost cancel scope of the current task; trio has no public way to ask."""
         return getattr(current_task(), "_cancel_status", None)
 
-    def spawn(self, function: Callable[[], Awaitable[None]], context: Context, on_lost: Callable[[], None]) -> None:
-        """Start a task that belongs to nobody."""
-        try:
-            spawn_system_task(function, context=context)
-        except RuntimeError:  # the run is over; only finalizers are at work
-            on_lost()
+    def spawn(self, function: Callable[[BaseException | None], Coroutine[Any, Any, None]], context: Context) -> None:
+        """Start a task that belongs to nobody; trio has no public way to run code in another task's name."""
+        spawn_system_task(function, None, context=context)
 
     def postbox(self) -> Callable[[Callable[[], None]], object]:
         """Give a function that has another one called by the running loop."""
         return current_trio_token().run_sync_soon
-
-    def identity(self, context: Context) -> None:
-        """Trio has no public way to run code in another task's name."""
-        del context
 
     def group(self) -> TrioGroup:
         """Make a group of tasks."""
