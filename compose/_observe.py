@@ -212,6 +212,19 @@ class Observer:
         again = retry is not None and info.attempt < retry.attempts and isinstance(error, retry.on)
         self.say(run, NodeFailed, info.path, info.attempt, component=info.component, error=error, will_retry=again)
 
+    # -- components that are no nodes --------------------------------------------------------------------------
+
+    @property
+    def has_handlers(self) -> bool:
+        """Whether any callback handler watches, and not only the events."""
+        return bool(self.options.callbacks)
+
+    async def tell_handlers(
+        self, run: Run, path: str, name: str, component: str, attempt: int, method: str, given: Any
+    ) -> None:
+        """Call a method of the handlers for a component that is no node: one call of a tool."""
+        await self._call(run, self._info(run, path, name, component, attempt), method, given)
+
     # -- what both share ---------------------------------------------------------------------------------------
 
     async def _starts(self, run: Run, info: RunInfo, value: Any) -> Any:

@@ -31,7 +31,7 @@ from ..schema import (
 from ._events import ToolDelta, ToolEnded, ToolFailed, ToolStarted
 from ._tool_context import CurrentCall, enter_call
 from ._tool_set import Entry, ErrorPolicy, ToolSet
-from .errors import InterruptError, ToolCallCutError, ToolTimeoutError, UnknownToolError
+from .errors import InterruptError, NodeError, ToolCallCutError, ToolTimeoutError, UnknownToolError
 
 if TYPE_CHECKING:
     from ._context import Frame
@@ -121,9 +121,13 @@ class Work:
                 output = await self._output()
             if type(output) is not str and is_stream(output):
                 return await self._collect(output)
-            return self._message(output)
+            message = self._message(output)
+            if self.frame is not None:
+                await self._tell("on_end", output)
         except Exception as error:
-            return self._failed(error)
+            return await self._failed(error)
+        else:
+            return message
 
     async def chunks(self) -> AsyncGenerator[Message, None]:
         """Run the call; give pieces of the message that answers it, at least one unless the node has to fail."""
@@ -132,14 +136,17 @@ class Work:
         try:
             output = await self._output()
             if type(output) is str or not is_stream(output):
-                yield self._message(output)
+                message = self._message(output)
+                if self.frame is not None:
+                    await self._tell("on_end", output)
+                yield message
                 return
             async with aclosing(self._read(output)) as pieces:
                 async for piece in pieces:
                     text_so_far = text_so_far or bool(piece.content)
                     yield piece
         except Exception as error:
-            told = self._failed(error, after_text=text_so_far)
+            told = await self._failed(error, after_text=text_so_far)
             if told is not None:
                 yield told
 
@@ -149,7 +156,7 @@ class Work:
             async for message in self._read(output):
                 pieces.append(message)
         except Exception as error:
-            told = self._failed(error, after_text=any(piece.content for piece in pieces))
+            told = await self._failed(error, after_text=any(piece.content for piece in pieces))
             if told is None:
                 return None
             pieces.append(told)
@@ -168,7 +175,9 @@ class Work:
                 self.arguments = self.current.arguments = self.entry.validate(self.call.arguments)
         finally:
             if self.frame is not None:
-                self._say(ToolStarted, arguments=self.call.arguments if self.arguments is None else self.arguments)
+                given = self.call.arguments if self.arguments is None else self.arguments
+                self._say(ToolStarted, arguments=given)
+                await self._tell("on_start", given)
         if not steps.middlewares:
             return await self._run(self.call)
         go_on: NextCall = self._run
@@ -240,7 +249,9 @@ class Work:
         elif not passed_on:
             yield self._piece("")
         if self.frame is not None:
-            self._say(ToolEnded, result=_whole(seen))
+            whole = _whole(seen)
+            self._say(ToolEnded, result=whole)
+            await self._tell("on_end", whole)
 
     def _passed_on(self, chunk: Any) -> Message | None:
         """Make a piece of a chunk whose contents add up as those of messages do."""
@@ -254,7 +265,7 @@ class Work:
 
     # -- failures ----------------------------------------------------------------------------------------------
 
-    def _failed(self, error: Exception, *, after_text: bool = False) -> Message | None:
+    async def _failed(self, error: Exception, *, after_text: bool = False) -> Message | None:
         """Make the message that tells the model; or note the error and give None."""
         told = None
         if self._policy(error) == "tell_model":
@@ -263,11 +274,14 @@ class Work:
             self.error = error
         if self.frame is not None:
             self._say(ToolFailed, error=error, told=told)
+            await self._tell("on_error", error)
         return None if told is None else self._piece(f"\n{told}" if after_text else told, is_error=True)
 
     def _policy(self, error: Exception) -> ErrorPolicy:
         if isinstance(error, InterruptError) or isinstance(error.__cause__, InterruptError):
             return "raise"  # nobody could be asked, or the answer was no answer: not for the model to mend
+        if isinstance(error, NodeError) and error.where.startswith("callback "):
+            return "raise"  # nor are the faults of those who only watch
         policies = self.steps.node_policies if self.entry is None else self.entry.policies
         return policies[kind_of(error, self.call.arguments)]
 
@@ -275,6 +289,15 @@ class Work:
         if isinstance(error, (ToolArgumentsError, UnknownToolError, ToolCallCutError, ToolTimeoutError)):
             return str(error)
         return f"The tool {self.call.name!r} failed: {type(error).__name__}: {error}"
+
+    async def _tell(self, method: str, given: Any) -> None:
+        """Call the callback handlers, for which a tool call is a component with a path of its own."""
+        frame = self.frame
+        assert frame is not None, "only called where somebody watches"
+        run, node, attempt = frame
+        if run.observer is not None and run.observer.has_handlers:
+            path = f"{run.path(node)}/{self.current.position}"
+            await run.observer.tell_handlers(run, path, self.current.name, "tool", attempt, method, given)
 
     def _say(self, kind: Any, **data: Any) -> None:
         frame = self.frame

@@ -485,10 +485,12 @@ async def test_a_cancelled_run_ends_its_tools() -> None:
 
 
 async def test_a_reader_that_stops_early_closes_the_tools_streams() -> None:
+    opened: list[str] = []
     closed: list[str] = []
 
     @tool
     async def endless() -> AsyncIterator[str]:
+        opened.append("x")
         try:
             while True:
                 yield "x"
@@ -497,8 +499,9 @@ async def test_a_reader_that_stops_early_closes_the_tools_streams() -> None:
 
     app = in_graph(ToolsNode([endless]))
     async with app.stream(calls(call("1", "endless"), call("2", "endless"))) as reader:
-        await reader.receive()
-    assert closed == ["x", "x"]
+        for _ in range(5):
+            await reader.receive()
+    assert closed == opened == ["x", "x"]
 
 
 @pytest.mark.parametrize("policies", [{"nonsense": "raise"}, "never", {"json": "ignore"}])

@@ -17,6 +17,7 @@ from anabranch.compose import (
     Event,
     Graph,
     NodeError,
+    RunInfo,
     Runnable,
     RunOptions,
     ToolDelta,
@@ -25,6 +26,7 @@ from anabranch.compose import (
     ToolFailed,
     ToolsNode,
     ToolStarted,
+    UnknownToolError,
     current_context,
     current_state,
     current_tools,
@@ -325,3 +327,67 @@ async def test_two_hundred_calls_at_once_leave_nothing_behind() -> None:
     assert [a.text for a in await app.invoke(message)] == [str(n) for n in range(200)]
     async with app.stream(message) as reader:
         assert [a.text for a in await reader.concat()] == [str(n) for n in range(200)]
+
+
+# --- callbacks -------------------------------------------------------------------------------------------------------
+
+
+class Log:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, str, Any]] = []
+
+    def on_start(self, info: RunInfo, input: Any) -> None:
+        if info.component == "tool":
+            self.lines.append(("start", info.path, info.name, input))
+
+    async def on_end(self, info: RunInfo, output: Any) -> None:
+        if info.component == "tool":
+            self.lines.append(("end", info.path, info.name, output))
+
+    def on_error(self, info: RunInfo, error: BaseException) -> None:
+        if info.component == "tool":
+            self.lines.append(("error", info.path, info.name, type(error)))
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_callback_handlers_see_each_tool_call_as_a_component(streams: bool) -> None:
+    log = Log()
+    app = in_graph(ToolsNode([add, spell, half], sequential=True))
+    message = calls(("add", '{"a": 1, "b": 2}'), ("spell", '{"text": "ab"}'), ("half", ""), ("nobody", "{}"))
+
+    if streams:
+        async with app.stream(message, RunOptions(callbacks=[log])) as reader:
+            await reader.concat()
+    else:
+        await app.invoke(message, RunOptions(callbacks=[log]))
+
+    assert log.lines == [
+        ("start", "tools/0", "add", {"a": 1, "b": 2}),
+        ("end", "tools/0", "add", 3),
+        ("start", "tools/1", "spell", {"text": "ab"}),
+        ("end", "tools/1", "spell", "ab"),
+        ("start", "tools/2", "half", {}),
+        ("error", "tools/2", "half", OSError),
+        ("start", "tools/3", "nobody", "{}"),
+        ("error", "tools/3", "nobody", UnknownToolError),
+    ]
+
+
+@pytest.mark.parametrize("method", ["on_start", "on_end", "on_error"])
+async def test_what_a_callback_raises_about_a_tool_fails_the_run_and_is_not_told_to_the_model(method: str) -> None:
+    class Breaks:
+        def __getattr__(self, name: str) -> Any:
+            if name != method:
+                raise AttributeError(name)
+
+            def fail(info: RunInfo, what: Any) -> None:
+                if info.component == "tool":
+                    raise ValueError("the log is full")
+
+            return fail
+
+    app = in_graph(ToolsNode([add, half]))
+    made = calls(("half", "")) if method == "on_error" else calls(("add", '{"a": 1, "b": 2}'))
+
+    with pytest.raises(NodeError, match="the log is full"):
+        await app.invoke(made, RunOptions(callbacks=[Breaks()]))
