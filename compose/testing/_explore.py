@@ -122,28 +122,37 @@ class Decisions:
         return bool(self._made)
 
 
+Ticket = tuple[str, int]
+"""The path of a node that waits, and a number."""
+
+
 class Gate:
     """Holds back every node that has its result, and lets one through at a time."""
 
     def __init__(self, decide: Callable[[int, int], int]) -> None:
         self._decide = decide
         self._tickets = 0
-        self._held: dict[tuple[str, int], anyio.Event] = {}
+        self._starting: dict[Ticket, anyio.Event] = {}
+        self._held: dict[Ticket, anyio.Event] = {}
         self._arrived = anyio.Event()
 
     async def started(self, path: str) -> None:
-        """Nodes may start at once."""
+        """Let nodes that start at the same time start one after the other, by their paths, not as the loop likes."""
+        await self._wait(path, self._starting)
 
     async def ended(self, path: str, error: BaseException | None) -> None:
         """Hold the node back."""
+        await self._wait(path, self._held)
+
+    async def _wait(self, path: str, room: dict[Ticket, anyio.Event]) -> None:
         self._tickets += 1
         ticket = path, self._tickets
-        self._held[ticket] = anyio.Event()
+        event = room[ticket] = anyio.Event()
         self._arrived.set()
         try:
-            await self._held[ticket].wait()
+            await event.wait()
         finally:
-            self._held.pop(ticket, None)
+            room.pop(ticket, None)
 
     async def chunk(self, path: str) -> None:
         """Hold the chunk back."""
@@ -171,6 +180,9 @@ class Gate:
                 await nothing_moves()
                 if outcome:
                     break
+                if self._starting:
+                    self._starting.pop(min(self._starting)).set()
+                    continue
                 if not self._held:
                     self._arrived = anyio.Event()
                     await self._arrived.wait()
