@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -89,8 +88,7 @@ class _Cache:
             self._keep(key, _Chunks(seen))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunks:
+class _Chunks(NamedTuple):
     chunks: Sequence[Any]
 
 
@@ -106,8 +104,7 @@ def _key(tools: Collection[str]) -> str | None:
     return f"{current.tool} {arguments}"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRecord:
+class ToolRecord(NamedTuple):
     """What :func:`audit_log` writes about one call.
 
     Attributes:
