@@ -28,6 +28,7 @@ BELOW_FOUNDATION = {
 # that does not need them.
 NEEDS_EXTRAS = {
     "flow/cli": {"cyclopts", "rich"},
+    "flow/tools/_mcp_http": {"httpx2"},
     "schema/_stream_trio": {"outcome", "trio"},
     "schema/_template_sandbox": {"jinja2"},
 }

@@ -15,3 +15,15 @@ class UnknownTimezoneError(AnabranchError, ValueError):
 
 class FileAccessError(AnabranchError, ValueError):
     """A file is outside the folder, missing, too large, or not a text file."""
+
+
+class McpError(AnabranchError):
+    """An MCP server refused something, or answered what makes no sense."""
+
+
+class McpConnectionError(McpError, ConnectionError):
+    """An MCP server cannot be reached, or was lost in a call."""
+
+
+class McpWarning(UserWarning):
+    """An MCP server offers something that cannot be used."""
