@@ -59,8 +59,25 @@ class Body:
     blocking: bool = False
     nested: Any = None
     """The compiled graph, where the node is one."""
+    inside: Any = None
+    """The compiled graph that the body runs by itself, if there is one: that of each item of a Map."""
+    builder: Any = None
+    """The builder of that graph, as long as it is not compiled."""
+    around: Callable[[Any], Body] | None = None
+    """Makes this body again around the compiled graph."""
     target: Any = None
     """The user's object, for introspection and drawing."""
+
+    @property
+    def to_compile(self) -> Any:
+        """The builder of a graph that has to be compiled before this body can run, or None."""
+        if self.builder is not None:
+            return self.builder
+        return self.target if self.nested is None and hasattr(self.target, "_spec") else None
+
+    def with_compiled(self, plan: Any) -> Body:
+        """Give this body with what :attr:`to_compile` gave, compiled."""
+        return replace(self, nested=plan) if self.around is None else self.around(plan)
 
 
 def with_paradigm(body: Body, paradigm: Paradigm, call: Callable[[Any], Any]) -> Body:

@@ -113,8 +113,8 @@ class Checked:
         from ._compile import compile_nested
 
         for key, node in self.spec.nodes.items():
-            builder = node.body.target
-            if node.body.nested is not None or not hasattr(builder, "_spec"):
+            builder = node.body.to_compile
+            if builder is None:
                 continue
             if any(builder._given is spec for spec in (self.spec, *self.around)):
                 self.report(

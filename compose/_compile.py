@@ -194,7 +194,7 @@ class _Planner:
         body = node.body
         nested = self.checked.nested.get(node.key)
         if nested is not None:
-            body = replace(body, nested=nested)
+            body = body.with_compiled(nested)
         join = node.trigger == "all" and self.checked.trigger == "any"
         return NodePlan(
             index=index,

@@ -1,25 +1,30 @@
 """Field mappings: a node's input put together from parts of its senders' outputs, checked when compiled.
 
-A *path* is a list of names; each step is a key of a mapping, or a field of a model, a dataclass or a ``TypedDict``.
-All target paths of one node form one tree, so two that touch each other are found in whatever order they were said.
+A *path* is a list of names; :mod:`._fields` says where it leads. All target paths of one node form one tree of
+:class:`Place` s, so two that touch each other are found in whatever order they were said.
+
+In stream mode the input is assembled chunk by chunk where that gives the same as assembling the whole: where all that
+is read and all that is made on the way are dicts, whose chunks concatenate key by key. Everything else (an extractor, a
+model, a dataclass) needs whole values first; then the engine concatenates each sender's stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from types import NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin, is_typeddict
+from typing import Any
 
-from pydantic import BaseModel
+from ..schema import NO_VALUE, StreamReader, concat, merge
+from ._body import ShapeError, is_async_callable, shape_of
+from ._empty import empty_value
+from ._fields import FieldError, Maker, Path, maker_of, read_form, read_value, reads_by_key, shown
+from ._flows import check_for
+from ._merge import class_of
+from ._plan import Check
+from ._types import Fit, checker, fits, type_name, value_type_name
 
-from ..schema import NO_VALUE, StreamReader, merge
-from ._merge import as_mapping
-from ._types import Fit, checker, fits, resolve_hints, type_name, value_type_name
-
-Path = tuple[str, ...]
-Missing = object()
+_NOTHING = object()
 
 
 class MappingError(ValueError):
@@ -32,10 +37,15 @@ class FieldMapping:
 
     source: Path = ()
     to: Path = ()
-    extract: Callable[[Any], Any] | None = dataclass_field(default=None, compare=False)
+    extract: Callable[[Any], Any] | None = None
 
     def __str__(self) -> str:
-        return f"{_shown(self.source)} -> {_shown(self.to)}"
+        taken = shown(self.source) if self.extract is None else f"{_name_of(self.extract)}(…)"
+        return f"{taken} -> {shown(self.to)}"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def field(
@@ -47,7 +57,7 @@ def field(
         source: The path in the sender's output, ``"user.name"``, or a list of names where a name holds a dot. Left
             out, it is the whole output.
         to: The path in the node's input. Left out, it is the whole input.
-        extract: A function of the whole output, in place of ``source``.
+        extract: A plain function of the whole output, in place of ``source``.
 
     Returns:
         The mapping, for :meth:`WorkflowNode.input`.
@@ -61,280 +71,382 @@ def field(
     """
     if extract is not None and source:
         raise ValueError("field(): give source or extract, not both")
-    return FieldMapping(_path(source), _path(to), extract)
+    return FieldMapping(path_of(source), path_of(to), extract)
 
 
-def _path(given: str | Sequence[str]) -> Path:
+def path_of(given: str | Sequence[str]) -> Path:
+    """Read a path: names joined by dots, or a list of names.
+
+    Raises:
+        ValueError: If a name is empty.
+        TypeError: If a name is no text.
+    """
     path = tuple(given.split(".")) if isinstance(given, str) else tuple(given)
-    if any(not name for name in path):
-        raise ValueError(f"{given!r} has an empty name; write names joined by dots, or a list of names")
+    for name in path:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{given!r}: the names of a path are strings, got {type(name).__name__}")
+        if not name:
+            raise ValueError(f"{given!r} has an empty name; write names joined by dots, or a list of names")
     return path
 
 
-def _shown(path: Path) -> str:
-    return ".".join(path) or "(all)"
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One thing that was said about a node's input: a mapping from a sender, or (sender None) a static value."""
+
+    sender: str | None
+    mapping: FieldMapping
+    value: Any = None
+    check: Check | None = None
+    """The test of what the sender gives, where it only may fit."""
+
+    def __str__(self) -> str:
+        if self.sender is None:
+            return f"the static value at {shown(self.mapping.to)}"
+        return f"{self.sender!r} ({self.mapping})"
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A place in a node's input: what fills it as a whole, and what fills parts of it."""
+
+    path: Path
+    entries: list[Entry] = dataclass_field(default_factory=list[Entry])
+    parts: dict[str, Place] = dataclass_field(default_factory=dict[str, "Place"])
+    maker: Maker | None = None
+    """Makes it of its parts; set when compiled."""
+
+    def part(self, path: Path) -> Place:
+        """Give a place inside; it is made if it is not there yet."""
+        place = self
+        for name in path:
+            place = place.parts.setdefault(name, Place((*place.path, name)))
+        return place
+
+    def all_entries(self) -> Iterator[Entry]:
+        """Give what fills this place or a part of it."""
+        yield from self.entries
+        for part in self.parts.values():
+            yield from part.all_entries()
+
+    def conflicts(self) -> Iterator[str]:
+        """Name the places that more than one thing fills; the words do not depend on the order of declaration."""
+        if self.entries and (len(self.entries) > 1 or self.parts):
+            who = sorted(map(str, self.all_entries()))
+            all_of_them = "both" if len(who) == 2 else "all"
+            where = f"{shown(self.path)} of the input"
+            yield f"{' and '.join(who)} {all_of_them} fill {where}; map them to different fields"
+            return
+        for part in self.parts.values():
+            yield from part.conflicts()
 
 
 class Assembly:
     """Makes a node's input by its mappings and static values; what :class:`~._spec.Assembler` asks for."""
 
-    def __init__(self) -> None:
-        self.mappings: dict[str, list[FieldMapping]] = {}
-        """By sender; an empty list is the whole output as the whole input."""
-        self.static: dict[Path, Any] = {}
-        self._target: Any = Any
-        self._checks: dict[tuple[str, Path], tuple[Callable[[object], bool], str]] = {}
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self.entries = [Entry(e.sender, e.mapping, _fresh(e.value)) for e in entries]
+        """What was said, in that order."""
+        self._root = Place(())
+        self._empty: Callable[[], Any] | None = None
+        self._live = False
+        self._neutral: dict[str, Callable[[], Any] | None] = {}
+
+    def add(self, sender: str, mappings: Sequence[FieldMapping]) -> None:
+        """Take parts of a sender's output; without mappings, the whole as the whole input."""
+        self.entries += [Entry(sender, mapping) for mapping in mappings or [FieldMapping()]]
+
+    def add_static(self, path: Path, value: Any) -> None:
+        """Fill a part with the same value in every run."""
+        self.entries.append(Entry(None, FieldMapping(to=path), value))
 
     @property
     def is_needed(self) -> bool:
         """Whether the input is more than what the senders send, merged."""
-        return bool(self.static) or any(self.mappings.values())
+        plain = [e for e in self.entries if e.sender is not None and e.mapping == FieldMapping()]
+        return len(plain) < len(self.entries) or len({e.sender for e in plain}) < len(plain)
+
+    def form(self, sources: Mapping[str, Any]) -> Any:
+        """Give the type of what is put together, where no node says what it takes."""
+        if all(entry.mapping.to for entry in self.entries):
+            return dict[str, Any]
+        entry = self.entries[0]
+        try:
+            return Any if entry.sender is None else _taken_form(entry, sources.get(entry.sender, Any))
+        except FieldError:
+            return Any
 
     def copy(self) -> Assembly:
         """Make an independent one, for a compiled graph."""
-        made = Assembly()
-        made.mappings = {sender: list(found) for sender, found in self.mappings.items()}
-        made.static = dict(self.static)
-        return made
-
-    def _all(self) -> Iterator[tuple[str, FieldMapping]]:
-        for sender, mappings in self.mappings.items():
-            yield from ((sender, m) for m in mappings or [FieldMapping()])
+        return Assembly(self.entries)
 
     # -- when compiled -----------------------------------------------------------------------------------------
 
     def problems(self, sources: Mapping[str, Any], target: Any) -> Sequence[str]:
         """Say what cannot work, and get ready to assemble."""
-        self._target = target
-        found = list(self._conflicts())
-        for sender, mapping in self._all():
-            if sender in sources:
-                found += self._types(sender, mapping, sources[sender], target)
-        for path, value in self.static.items():
-            found += self._static_type(path, value, target)
-        if not found:
-            found += _unfilled(target, self._filled(), ())
+        self._root = Place(())
+        for entry in self.entries:
+            self._root.part(entry.mapping.to).entries.append(entry)
+        self._empty = empty_value(target)
+        self._neutral = {sender: empty_value(form) for sender, form in sources.items()}
+        found = [*self._root.conflicts(), *self._faults(self._root, target, sources)]
+        self._live = not found and self._can_be_live(sources)
         return found
 
-    def _filled(self) -> dict[Path, str]:
-        filled = {m.to: f"{sender!r} ({m})" for sender, m in self._all()}
-        return filled | {path: f"the static value at {_shown(path)}" for path in self.static}
-
-    def _conflicts(self) -> Iterator[str]:
-        said = [(m.to, f"{sender!r} ({m})") for sender, m in self._all()]
-        said += [(path, f"the static value at {_shown(path)}") for path in self.static]
-        for i, (path, who) in enumerate(said):
-            for other, whom in said[i + 1 :]:
-                shorter = min(len(path), len(other))
-                if path[:shorter] == other[:shorter]:
-                    where = _shown(path if len(path) <= len(other) else other)
-                    yield f"{who} and {whom} both fill {where} of the input; map them to different fields"
-
-    def _types(self, sender: str, mapping: FieldMapping, source: Any, target: Any) -> Iterator[str]:
-        wanted, fault = _walk(target, mapping.to)
-        if fault:
-            yield f"{sender!r} ({mapping}): the input is {type_name(target)}, and {fault}"
+    def _faults(self, place: Place, form: Any, sources: Mapping[str, Any]) -> Iterator[str]:
+        for entry in place.entries:
+            yield from self._entry_faults(entry, form, sources)
+        if not place.parts:
             return
-        if mapping.extract is not None:
-            given: Any = Any
-        else:
-            given, fault = _walk(source, mapping.source)
-            if fault:
-                yield f"{sender!r} ({mapping}): {sender!r} gives {type_name(source)}, and {fault}"
-                return
+        forms = dict[str, Any]()
+        try:
+            place.maker = maker_of(form, place.parts)
+            forms.update(place.maker.part_forms)
+        except FieldError:
+            yield from self._part_faults(place, form, forms)
+        if not place.entries:
+            yield from _unfilled(place, form)
+        for name, part in place.parts.items():
+            yield from self._faults(part, forms.get(name, Any), sources)
+
+    def _part_faults(self, place: Place, form: Any, forms: dict[str, Any]) -> Iterator[str]:
+        """Say which parts cannot be filled, or that they cannot be together; note the types of those that can."""
+        at = f"the input at {shown(place.path)}" if place.path else "the input"
+        for name, part in place.parts.items():
+            try:
+                forms.update(maker_of(form, [name]).part_forms)
+            except FieldError as error:
+                for entry in part.all_entries():
+                    yield f"{entry}: {at} is {type_name(form)}, and at {shown(part.path)}, {error}"
+        if len(forms) == len(place.parts):
+            who = " and ".join(sorted(map(str, place.all_entries())))
+            yield f"{who}: {at} is {type_name(form)}, of which no member has all of these fields"
+
+    def _entry_faults(self, entry: Entry, wanted: Any, sources: Mapping[str, Any]) -> Iterator[str]:
+        if entry.sender is None:
+            if not checker(wanted)(entry.value):
+                yield f"{entry} is {value_type_name(entry.value)}, and {type_name(wanted)} is wanted there"
+            return
+        if entry.sender not in sources:
+            return  # there is no such node, which is said elsewhere
+        try:
+            given = _taken_form(entry, sources[entry.sender])
+        except FieldError as error:
+            yield f"{entry}: {error}"
+            return
         fit = fits(given, wanted)
         if fit is Fit.NEVER:
-            yield f"{sender!r} ({mapping}): it gives {type_name(given)}, and {type_name(wanted)} is wanted there"
-        elif fit is Fit.MAY:
-            self._checks[sender, mapping.to] = checker(wanted), type_name(wanted)
+            yield f"{entry}: it gives {type_name(given)}, and {type_name(wanted)} is wanted there"
+        entry.check = check_for(str(entry), wanted) if fit is Fit.MAY else None
 
-    def _static_type(self, path: Path, value: Any, target: Any) -> Iterator[str]:
-        wanted, fault = _walk(target, path)
-        if fault:
-            yield f"the static value at {_shown(path)}: the input is {type_name(target)}, and {fault}"
-        elif not checker(wanted)(value):
-            got = value_type_name(value)
-            yield f"the static value at {_shown(path)} is {got}, and {type_name(wanted)} is wanted there"
+    def _can_be_live(self, sources: Mapping[str, Any]) -> bool:
+        for entry in self.entries:
+            if entry.mapping.extract is not None:
+                return False
+            if entry.sender is not None and not reads_by_key(sources.get(entry.sender, Any), entry.mapping.source):
+                return False
+        return _makes_dicts(self._root)
 
     # -- in a run ----------------------------------------------------------------------------------------------
 
     def assemble(self, values: Mapping[str, Any]) -> Any:
         """Make the input from the senders' values; senders that were skipped are absent."""
-        tree: dict[str, Any] = {}
-        for sender, mapping in self._all():
-            if sender not in values:
-                continue
-            part = self._take(sender, mapping, values[sender])
-            if not mapping.to:
-                return part  # the compiler sees to it that nothing else fills the input then
-            _plant(tree, mapping.to, part)
-        for path, value in self.static.items():
-            _plant(tree, path, value)
-        return build(self._target, tree)
+        parts: dict[Path, Any] = {}
+        for entry in self.entries:
+            if entry.sender is None:
+                parts[entry.mapping.to] = _fresh(entry.value)
+            elif entry.sender in values:
+                parts[entry.mapping.to] = _take(entry, values[entry.sender])
+        _check_required(self._root, parts)
+        return self._made(parts)
 
-    def _take(self, sender: str, mapping: FieldMapping, value: Any) -> Any:
-        part = mapping.extract(value) if mapping.extract is not None else _extract(sender, mapping, value)
-        check = self._checks.get((sender, mapping.to))
-        if check is not None and not check[0](part):
-            raise MappingError(f"{sender!r} ({mapping}): wanted {check[1]}, got {value_type_name(part)}")
-        return part
+    def _made(self, parts: Mapping[Path, Any]) -> Any:
+        made = _made(self._root, parts)
+        if made is not _NOTHING:
+            return made
+        if self._empty is None:
+            raise MappingError("nothing that ran has filled the input, and its type has no empty value")
+        return self._empty()
 
-    def assemble_stream(self, readers: Mapping[str, StreamReader[Any]]) -> StreamReader[Any] | None:
+    def assemble_stream(
+        self, readers: Mapping[str, StreamReader[Any]], locate: Callable[[Exception], Exception]
+    ) -> StreamReader[Any] | None:
         """Assemble chunk by chunk where that gives the same; else say so by None.
 
-        It does where the input is a dict whose keys are filled from whole outputs or from keys of dicts, unchecked.
+        Args:
+            readers: The senders' streams.
+            locate: Makes the error of the stream of one that a mapping has met.
         """
-        mappings = [m for _, m in self._all()]
-        simple = all(m.extract is None and len(m.to) == 1 and len(m.source) <= 1 for m in mappings)
-        simple = simple and not self._checks and all(len(path) == 1 for path in self.static)
-        if not simple or not _takes_dict(self._target):
+        if not self._live or not self._will_be_whole(readers):
             return None
-        parts: list[StreamReader[Any]] = []
-        if self.static:
-            parts.append(StreamReader.of({path[0]: value for path, value in self.static.items()}))
-        for sender, reader in readers.items():
-            parts.append(self._live(sender, reader))
-        return merge(parts)
+        static = {e.mapping.to: _fresh(e.value) for e in self.entries if e.sender is None}
+        parts = [StreamReader.of(_made(self._root, static))] if static else list[StreamReader[Any]]()
+        parts += [self._live_part(sender, reader, locate) for sender, reader in readers.items()]
+        return parts[0] if len(parts) == 1 else merge(parts)
 
-    def _live(self, sender: str, reader: StreamReader[Any]) -> StreamReader[Any]:
-        mappings = self.mappings[sender]
-        missing = {m.source[0] for m in mappings if m.source}
+    def _will_be_whole(self, readers: Mapping[str, Any]) -> bool:
+        """Tell whether something comes, and all that is required; what is wrong with whole values, they say best."""
+        coming = {e.mapping.to: None for e in self.entries if e.sender is None or e.sender in readers}
+        try:
+            return _check_required(self._root, coming)
+        except MappingError:
+            return False
+
+    def _live_part(
+        self, sender: str, reader: StreamReader[Any], locate: Callable[[Exception], Exception]
+    ) -> StreamReader[Any]:
+        takers = [_LiveEntry(entry) for entry in self.entries if entry.sender == sender]
+        neutral = self._neutral.get(sender)
+        seen = False
+
+        def located(call: Callable[[], dict[Path, Any]]) -> Any:
+            try:
+                parts = call()
+            except (MappingError, FieldError) as error:
+                raise locate(error) from error
+            return _made(self._root, parts) if parts else NO_VALUE
 
         def take(chunk: Any) -> Any:
-            made: dict[str, Any] = {}
-            for mapping in mappings:
-                if not mapping.source:
-                    made[mapping.to[0]] = chunk
-                elif isinstance(chunk, Mapping) and mapping.source[0] in chunk:
-                    missing.discard(mapping.source[0])
-                    made[mapping.to[0]] = chunk[mapping.source[0]]
-                elif not isinstance(chunk, Mapping):
-                    made[mapping.to[0]] = _extract(sender, mapping, chunk)
-                    missing.discard(mapping.source[0])
-            return made or NO_VALUE
+            nonlocal seen
+            seen = True
+            return located(lambda: {t.to: part for t in takers if (part := t.take(chunk)) is not _NOTHING})
 
-        def ended() -> Any:
-            if missing:
-                mapping = next(m for m in mappings if m.source and m.source[0] in missing)
-                raise MappingError(f"{sender!r} ({mapping}): what came has no {mapping.source[0]!r}")
-            return NO_VALUE
+        def finish() -> dict[Path, Any]:
+            parts: dict[Path, Any] = {}
+            if not seen:  # as if the whole had come, which is empty
+                whole = None if neutral is None else neutral()
+                if whole is None:
+                    raise MappingError(f"the stream of {sender!r} ended without a chunk")
+                parts = {t.to: part for t in takers if (part := t.take(whole)) is not _NOTHING}
+            for taker in takers:
+                taker.finish()
+            return parts
 
-        return reader.convert(take, on_end=ended)
+        return reader.convert(take, on_end=lambda: located(finish))
 
 
-def _takes_dict(target: Any) -> bool:
-    origin = get_origin(target) or target
-    return target is Any or target is object or (isinstance(origin, type) and issubclass(origin, Mapping))
+def _taken_form(entry: Entry, source: Any) -> Any:
+    """Give the type of what an entry takes from its sender's output."""
+    extract = entry.mapping.extract
+    if extract is None:
+        try:
+            return read_form(source, entry.mapping.source)
+        except FieldError as error:
+            raise FieldError(f"{entry.sender!r} gives {type_name(source)}; {error}") from None
+    try:
+        shape = shape_of(extract)
+    except ShapeError as error:
+        raise FieldError(f"the extractor cannot be called: {error}") from None
+    if shape.paradigm != "invoke" or is_async_callable(extract):
+        raise FieldError("an extractor is a plain function that returns a value; put anything else into a node")
+    if fits(source, shape.input) is Fit.NEVER:
+        raise FieldError(f"{entry.sender!r} gives {type_name(source)}, the extractor takes {type_name(shape.input)}")
+    return shape.output
 
 
-def _plant(tree: dict[str, Any], path: Path, value: Any) -> None:
-    for name in path[:-1]:
-        tree = tree.setdefault(name, {})
-    tree[path[-1]] = value
+def _take(entry: Entry, value: Any) -> Any:
+    mapping = entry.mapping
+    try:
+        part = read_value(value, mapping.source) if mapping.extract is None else mapping.extract(value)
+    except FieldError as error:
+        raise MappingError(f"{entry}: {error}") from None
+    if entry.check is not None and not entry.check.accepts(part):
+        raise MappingError(_misfit(entry, entry.check, part))
+    return part
 
 
-def _extract(sender: str, mapping: FieldMapping, value: Any) -> Any:
-    for depth, name in enumerate(mapping.source):
-        where = f"{sender!r} ({mapping})"
-        keyed = as_mapping(value)
-        if keyed is not None:
-            if name not in keyed:
-                there = ", ".join(map(repr, list(keyed)[:5])) or "nothing"
-                raise MappingError(f"{where}: {_shown(mapping.source[:depth])} has no {name!r}; there is {there}")
-            value = keyed[name]
-        elif value is None or name.startswith("_") or not hasattr(value, name):
-            got = value_type_name(value)
-            raise MappingError(f"{where}: {_shown(mapping.source[:depth])} is {got} and has no {name!r}")
-        else:
-            value = getattr(value, name)
-    return value
+def _misfit(entry: Entry, check: Check, part: Any) -> str:
+    return f"{entry}: wanted {check.wanted}, got {value_type_name(part)}"
 
 
-# -- types of fields -------------------------------------------------------------------------------------------
+class _LiveEntry:
+    """Takes one entry's part of each chunk of its sender."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.to = entry.mapping.to
+        self._entry = entry
+        self._missing: FieldError | None = None
+        self._found = False
+        self._something = False
+        """Whether any part was more than None, which changes nothing of the whole."""
+        self._parts: list[Any] = []
+        """The parts, where the whole has to be tested."""
+
+    def take(self, chunk: Any) -> Any:
+        """Give the part that a chunk has, or nothing."""
+        try:
+            part = read_value(chunk, self._entry.mapping.source)
+        except FieldError as error:
+            self._missing = error
+            return _NOTHING
+        self._found = True
+        check = self._entry.check
+        if part is not None and check is not None:
+            self._something = True
+            if not check.accepts_chunk(part):
+                raise MappingError(_misfit(self._entry, check, part))
+            if check.whole:
+                self._parts.append(part)
+        return part
+
+    def finish(self) -> None:
+        """Test what can be known at the end of the stream only."""
+        if not self._found:
+            raise MappingError(f"{self._entry}: {self._missing}")
+        check = self._entry.check
+        if check is not None and (check.whole or not self._something):
+            whole = concat(self._parts) if self._parts else None
+            if not check.accepts(whole):
+                raise MappingError(_misfit(self._entry, check, whole))
 
 
-def _walk(form: Any, path: Path) -> tuple[Any, str]:
-    """Give the type at a path, and what is wrong with the path (``""``: nothing)."""
-    for depth, name in enumerate(path):
-        form, fault = _step(form, name)
-        if fault:
-            return Any, f"at {_shown(path[: depth + 1])}, {fault}"
-    return form, ""
+def _makes_dicts(place: Place) -> bool:
+    if not place.parts:
+        return True
+    return place.maker is not None and place.maker.merges and all(map(_makes_dicts, place.parts.values()))
 
 
-def _step(form: Any, name: str) -> tuple[Any, str]:
-    form = _without_none(form)
-    origin = get_origin(form) or form
-    if form is Any or form is object or not isinstance(origin, type):
-        return Any, ""
-    known = fields_of(form)
-    if known is not None:
-        if name in known:
-            return known[name], ""
-        return Any, f"{type_name(form)} has no field {name!r}; it has {', '.join(map(repr, known)) or 'none'}"
-    if issubclass(origin, Mapping):
-        arguments = get_args(form)
-        return (arguments[1] if len(arguments) == 2 else Any), ""
-    return Any, f"{type_name(form)} has no fields"
+def _made(place: Place, given: Mapping[Path, Any]) -> Any:
+    """Make what is at a place of the parts that are given by path."""
+    if place.maker is None:
+        return given.get(place.path, _NOTHING)
+    parts = {name: made for name, part in place.parts.items() if (made := _made(part, given)) is not _NOTHING}
+    if not parts and place.path:
+        return _NOTHING
+    return place.maker.make(parts)
 
 
-def fields_of(form: Any) -> dict[str, Any] | None:
-    """Give the fields of a model, dataclass or ``TypedDict`` with their types, or None for anything else."""
-    origin = get_origin(form) or form
-    if is_typeddict(origin) or is_dataclass(origin):
-        return {k: v for k, v in resolve_hints(origin).items() if k != "return"}
-    if isinstance(origin, type) and issubclass(origin, BaseModel):
-        return {name: info.annotation for name, info in origin.model_fields.items()}
-    return None
+def _check_required(place: Place, given: Mapping[Path, Any]) -> bool:
+    """Tell whether anything of a place is given; where something is, all that is required must be."""
+    if place.maker is None:
+        return place.path in given
+    there = {name for name, part in place.parts.items() if _check_required(part, given)}
+    if there or not place.path:
+        for name in place.maker.required:
+            if name not in there:
+                wanted = f"{type_name(place.maker.form)} needs {shown((*place.path, name))}"
+                raise MappingError(f"{wanted}, and nothing that ran has filled it")
+    return bool(there)
 
 
-def _without_none(form: Any) -> Any:
-    if get_origin(form) in (Union, UnionType):
-        rest = [a for a in get_args(form) if a is not NoneType]
-        return rest[0] if len(rest) == 1 else Any
-    return form
-
-
-def _required(form: Any) -> set[str]:
-    origin = get_origin(form) or form
-    if is_typeddict(origin):
-        return set(origin.__required_keys__)
-    if is_dataclass(origin):
-        plain = [f for f in fields(origin) if f.default is MISSING and f.default_factory is MISSING and f.init]
-        return {f.name for f in plain}
-    if isinstance(origin, type) and issubclass(origin, BaseModel):
-        return {name for name, info in origin.model_fields.items() if info.is_required()}
-    return set()
-
-
-def _unfilled(form: Any, filled: Mapping[Path, str], at: Path) -> Iterator[str]:
-    """Name required fields that nothing fills, where some of their siblings are filled."""
-    if at in filled:
+def _unfilled(place: Place, form: Any) -> Iterator[str]:
+    try:
+        required = (place.maker or maker_of(form, ())).required
+    except FieldError:
         return
-    inside = {path[len(at)] for path in filled if path[: len(at)] == at and len(path) > len(at)}
-    if not inside and at:
-        return
-    form = _without_none(form)
-    for name in sorted(_required(form) - inside):
-        yield f"nothing fills {_shown((*at, name))} of the input ({type_name(form)}), which is required"
-    known = fields_of(form) or {}
-    for name in sorted(inside & set(known)):
-        yield from _unfilled(known[name], filled, (*at, name))
+    for name in required:
+        if name not in place.parts:
+            where = shown((*place.path, name))
+            yield f"nothing fills {where} of the input ({type_name(form)}), which is required"
 
 
-def build(form: Any, tree: Any) -> Any:
-    """Make a value of a type from nested dicts whose leaves are the values of fields."""
-    form = _without_none(form)
-    origin = get_origin(form) or form
-    if not isinstance(tree, dict) or not isinstance(origin, type):
-        return tree  # pyright: ignore[reportUnknownVariableType]
-    known = fields_of(form)
-    if known is None or isinstance(tree, origin if not is_typeddict(origin) else ()):
-        return tree  # pyright: ignore[reportUnknownVariableType]
-    parts = {name: build(known.get(name, Any), part) for name, part in cast("dict[str, Any]", tree).items()}
-    if is_typeddict(origin):
-        return parts
-    missing = sorted(_required(form) - parts.keys())
-    if missing:
-        raise MappingError(f"{type_name(form)} needs {missing[0]!r}, and nothing that ran has filled it")
-    return form(**parts)
+def _fresh(value: Any) -> Any:
+    """Copy the plain containers in a static value, so that no run sees what another one has done to them."""
+    kind = class_of(value)
+    if kind is dict:
+        return {key: _fresh(item) for key, item in value.items()}
+    if kind is list:
+        return [_fresh(item) for item in value]
+    if kind is tuple:
+        return tuple(_fresh(item) for item in value)
+    return set[Any](value) if kind is set else value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Union
 
 import anyio
 from typing_extensions import TypeVar
@@ -20,9 +21,14 @@ from ._context import Frame, current_frame
 from ._crew import Crew, make_crew
 from ._execute import execute
 from ._packets import VALUES
-from ._plan import NodePlan
+from ._plan import NodePlan, Plan
 from ._run import Run
 from .errors import GraphRunError
+
+AHEAD = 64
+"""In stream mode: how many results may wait, for an earlier one or for the reader, before no new item is begun."""
+
+Work = Callable[[int, Any], Coroutine[Any, Any, Any]]
 
 A = TypeVar("A", default=Any)
 B = TypeVar("B", default=Any)
@@ -38,9 +44,10 @@ class Map(Generic[A, B]):
         node: Anything that :meth:`Graph.add_node` takes.
         concurrency: How many items may be at work at once.
         on_error: ``"raise"``: the first failure fails the node, and the others are cancelled and awaited;
-            ``"collect"``: the error takes the place of the item's result.
+            ``"collect"``: the error, a :class:`GraphRunError`, takes the place of the item's result.
         input: The type of an item, where annotations do not say it.
         output: The type of a result.
+        blocking: Run a plain ``def`` in a worker thread.
 
     Raises:
         ValueError: If ``concurrency`` is less than 1, or ``on_error`` is neither.
@@ -65,16 +72,16 @@ class Map(Generic[A, B]):
         on_error: Literal["raise", "collect"] = "raise",
         input: Any = None,
         output: Any = None,
+        blocking: bool = False,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"Map(concurrency={concurrency}): at least one item has to be at work; give 1 or more")
         if on_error not in ("raise", "collect"):
             raise ValueError(f'Map(on_error={on_error!r}): there are "raise" and "collect"')
         try:
-            self._item = body_of(node)
+            self._item = body_of(node, blocking=blocking)
         except ShapeError as error:
             raise ShapeError(f"Map: {error}") from error
-        self._node = node
         self._concurrency = concurrency
         self._collect = on_error == "collect"
         self._input = self._item.input if input is None else input
@@ -82,48 +89,52 @@ class Map(Generic[A, B]):
 
     def as_node(self) -> Body:
         """Give the body of the node, as the engine takes it."""
-        item = self._item
-        if item.nested is None and hasattr(item.target, "_spec"):
-            item = item.target.compile().as_node()
-        result = self._output | GraphRunError if self._collect and isinstance(self._output, type) else self._output
+        return self._body(self._item)
+
+    def _body(self, item: Body) -> Body:
+        result = Union[self._output, GraphRunError] if self._collect else self._output  # noqa: UP007 - at run time
+        bind = item.bind
         return Body(
             input=list[self._input],  # type: ignore[name-defined]  # pyright: ignore[reportInvalidTypeArguments]
-            output=list[result if not self._collect or isinstance(self._output, type) else Any],  # type: ignore[misc]  # pyright: ignore[reportInvalidTypeArguments]
+            output=list[result],  # type: ignore[valid-type]  # pyright: ignore[reportInvalidTypeArguments]
             component="map",
             name=item.name,
             invoke=partial(self._all, item),
             transform=partial(self._stream, item),
+            bind=None if bind is None else lambda options: self._body(bind(options)),
+            options=item.options,
+            inside=item.nested or item.inside,
+            builder=item.to_compile,
+            around=self._around,
             target=self,
         )
 
+    def _around(self, plan: Plan) -> Body:
+        """Give the body again, now that the graph that every item runs is compiled."""
+        return self._body(self._item.with_compiled(plan))
+
     async def _all(self, item: Body, values: Iterable[Any]) -> list[Any]:
-        async with StreamReader.of(*values) as items, make_crew() as crew:
-            return [result async for result in _Ahead(crew, self._concurrency, self._work(item)).results(items)]
+        work = self._work(item)
+        async with make_crew() as crew, aclosing(_Items(crew, work, self._concurrency).results(_each(values))) as found:
+            return [result async for result in found]
 
     async def _stream(self, item: Body, lists: StreamReader[list[Any]]) -> StreamReader[list[Any]]:
         scope = current_scope()
         assert scope is not None, "a run in stream mode has a scope"
         reader, writer = pipe[list[Any]](capacity=0)
-        scope.start_soon(self._pump, item, lists, writer)
+        scope.start_soon(self._pump, self._work(item), lists, writer)
         return reader
 
-    async def _pump(self, item: Body, lists: StreamReader[list[Any]], writer: StreamWriter[list[Any]]) -> None:
+    async def _pump(self, work: Work, lists: StreamReader[list[Any]], writer: StreamWriter[list[Any]]) -> None:
         try:
-            async with lists, make_crew() as crew:
-                any_result = False
-                async for result in _Ahead(crew, self._concurrency, self._work(item)).results(_items(lists)):
-                    any_result = True
-                    await writer.send([result])
-                if not any_result:
-                    await writer.send([])
-        except anyio.BrokenResourceError:
-            pass  # the reader has what it wanted
-        except Exception as error:
-            await writer.fail(error)
-        finally:
-            writer.close()
+            async with writer, lists, make_crew() as crew:
+                items = _Items(crew, work, self._concurrency, AHEAD + self._concurrency)
+                async with aclosing(items.results(_all_of(lists))) as found:
+                    await _send_each(found, writer)
+        except Exception:
+            pass  # the writer has passed it on to the reader
 
-    def _work(self, item: Body) -> Callable[[int, Any], Coroutine[Any, Any, Any]]:
+    def _work(self, item: Body) -> Work:
         frame = current_frame.get()
         assert frame is not None, "a body runs inside a frame"
 
@@ -141,53 +152,94 @@ class Map(Generic[A, B]):
 async def _run_item(frame: Frame, item: Body, number: int, value: Any) -> Any:
     """Run one item as a node with an address of its own; always from a value to a value."""
     run, node, _ = frame
-    inner = NodePlan(index=-1, key=f"{node.key}/{number}", body=item, input=item.input, output=item.output)
+    key = f"{node.key}/{number}"
+    given, made = item.input, item.output
+    inner = NodePlan(index=-1, key=key, body=item, input=given, output=made, takes=given, gives=made)
     if run.observer is not None:
         inner = replace(inner, body=run.observer.decorate(inner, item))
-    values = _in_value_mode(run)
+    values = _for_item(run, node, inner)
     current_frame.set((values, inner, 1))
     return await execute(values, inner, value)
 
 
-def _in_value_mode(run: Run) -> Run:
-    """Give a run that shares everything with another one, and handles values."""
-    if not run.packets.streaming:
+def _for_item(run: Run, node: NodePlan, inner: NodePlan) -> Run:
+    """Give a run that shares everything with another one, and handles values; the options of all items are its own."""
+    options = run.options.nested.get(node.key)
+    if not run.packets.streaming and options is None:
         return run
     other = Run.__new__(Run)
     for name in Run.__slots__:
         setattr(other, name, getattr(run, name))
     other.packets = VALUES
+    if options is not None:
+        other.options = replace(run.options, nested={inner.key: options})
     return other
 
 
-async def _items(lists: StreamReader[list[Any]]) -> AsyncIterator[Any]:
+async def _send_each(results: AsyncIterator[Any], writer: StreamWriter[list[Any]]) -> None:
+    """Send results until there are no more, or the reader has what it wanted; no result at all is an empty list."""
+    chunk: list[Any] | None = None
+    async for result in results:
+        chunk = [result]
+        try:
+            await writer.send(chunk)
+        except anyio.BrokenResourceError:
+            return
+    if chunk is None:
+        try:
+            await writer.send([])
+        except anyio.BrokenResourceError:
+            return
+
+
+async def _each(values: Iterable[Any]) -> AsyncGenerator[Any, None]:
+    for item in values:
+        yield item
+
+
+async def _all_of(lists: StreamReader[list[Any]]) -> AsyncGenerator[Any, None]:
     async for items in lists:
         for item in items:
             yield item
 
 
-class _Ahead:
-    """Works on the next items while the results of earlier ones are waited for."""
+class _Items:
+    """Items at work, several at once; their results are given in the order of the items.
 
-    def __init__(self, crew: Crew, limit: int, work: Callable[[int, Any], Coroutine[Any, Any, Any]]) -> None:
+    A new item is taken when there is a free place, so no more are at work than the limit allows, and a slow one keeps
+    none of the others from its start. With a bound on how far it goes ahead, it also waits until results were given.
+    """
+
+    def __init__(self, crew: Crew, work: Work, limit: int, ahead: int | None = None) -> None:
         self._crew = crew
         self._work = work
-        self._room = anyio.Semaphore(limit)
-        """Free places: an item has one from before it is taken until its result is given."""
+        self._places = anyio.Semaphore(limit)
+        """An item has one from before it is taken until its work is done."""
+        self._room = None if ahead is None else anyio.Semaphore(ahead)
+        """An item has some from before it is taken until its result was given."""
 
-    async def _take(self, items: AsyncIterator[Any]) -> int:
+    async def _take(self, items: AsyncGenerator[Any, None]) -> int:
         """Start work on each item as it comes; one task takes them all. Give how many there were."""
         number = 0
-        while True:
-            await self._room.acquire()
-            try:
-                item = await anext(items)
-            except StopAsyncIteration:
-                return number
-            self._crew.start(number, self._work(number, item), copy_context())
-            number += 1
+        async with aclosing(items):
+            while True:
+                if self._room is not None:
+                    await self._room.acquire()
+                await self._places.acquire()
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    return number
+                self._crew.start(number, self._one(number, item), copy_context())
+                number += 1
 
-    async def results(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _one(self, number: int, item: Any) -> Any:
+        try:
+            return await self._work(number, item)
+        finally:
+            self._places.release()
+
+    async def results(self, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
         """Give the results in the order of the items."""
         done: dict[int, Any] = {}
         given = 0
@@ -204,4 +256,5 @@ class _Ahead:
             while given in done:
                 yield done.pop(given)
                 given += 1
-                self._room.release()
+                if self._room is not None:
+                    self._room.release()

@@ -118,12 +118,14 @@ def _resolve(
     nested: dict[str, ResolvedOptions] = {}
     for node in plan.nodes[:-2]:
         given = [o for o in for_all if _takes(node, o)] + here.get(node.key, [])
-        if node.body.nested is not None:
+        inside = _graph_inside(node)
+        if inside is not None:
             inner = _inner_options(prefix + node.key, given, below.get(node.key, {}))
             if given or node.key in below or for_all or observer is not None:
                 deeper = [*for_all, *inner.for_all]
-                nested[node.key] = _resolve(node.body.nested, inner, observer, f"{prefix}{node.key}/", deeper)
-        elif given or observer is not None:
+                nested[node.key] = _resolve(inside, inner, observer, f"{prefix}{node.key}/", deeper)
+            given = []
+        if node.body.nested is None and (given or observer is not None):
             body = _bound(prefix + node.key, node, given) if given else node.body
             bodies[node.index] = body if observer is None else observer.decorate(node, body)
     return ResolvedOptions(bodies, options.max_steps, observer, options, nested=nested)
@@ -146,13 +148,19 @@ def _split(plan: Plan, at: Mapping[str, Any], prefix: str) -> tuple[dict[str, li
             raise RunOptionsError(f"options at {prefix + path!r}: there is no node {prefix + key!r}; {hint}")
         if not rest:
             here.setdefault(key, []).extend(_as_list(given))
-        elif plan.nodes[number].body.nested is None:
+        elif _graph_inside(plan.nodes[number]) is None:
             raise RunOptionsError(
                 f"options at {prefix + path!r}: node {prefix + key!r} is no graph, nothing is inside it"
             )
         else:
             below.setdefault(key, {})[rest] = given
     return here, below
+
+
+def _graph_inside(node: NodePlan) -> Plan | None:
+    """Give the graph that a node is, or that it runs for every item."""
+    found: Plan | None = node.body.nested if node.body.nested is not None else node.body.inside
+    return found
 
 
 def _as_list(given: Any) -> list[Any]:

@@ -231,6 +231,7 @@ class Runnable(Generic[InputT, OutputT]):
             async with stream_scope() as scope:
                 assert run.observer is not None, "a run whose events are wanted is watched"
                 run.observer.scope = scope
+                run.base = copy_context()  # the streams of nodes belong to this scope
                 async with await run_plan(run, boxed(value)) as reader:
                     async for _ in reader:
                         pass

@@ -55,8 +55,11 @@ class Assembler(Protocol):
         """Make the input from the values by sender; senders that were skipped are absent."""
         ...
 
-    def assemble_stream(self, readers: Mapping[str, Any]) -> Any:
-        """Make the input stream from the streams by sender, or return None to have them concatenated first."""
+    def assemble_stream(self, readers: Mapping[str, Any], locate: Callable[[Exception], Exception]) -> Any:
+        """Make the input stream from the streams by sender, or return None to have them concatenated first.
+
+        ``locate`` makes what such a stream raises of what goes wrong in it.
+        """
         ...
 
 

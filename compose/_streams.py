@@ -130,10 +130,14 @@ def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[A
 
     That holds for dicts, whose keys must not come from two senders, and for labelled sources.
     """
+
+    def locate(error: Exception) -> Exception:
+        return run.located(run.path(node), "the field mapping", error)
+
     nodes = run.plan.nodes
     readers = {nodes[source].key: reader for source, reader in packets.items()}
     if node.assembler is not None:
-        return cast("StreamReader[Any] | None", node.assembler.assemble_stream(readers))
+        return cast("StreamReader[Any] | None", node.assembler.assemble_stream(readers, locate))
     if node.label_sources:
         return merge(readers, labels=True)
     is_end = node.body.component == "virtual" and not run.wants_value

@@ -10,10 +10,10 @@ from typing_extensions import TypeVar, Unpack
 
 from ._body import Body, ShapeError
 from ._build import branch_spec, key_of
-from ._field_mapping import Assembly, FieldMapping, Path, field
+from ._field_mapping import Assembly, FieldMapping, field, path_of
 from ._graph import GraphLike, NodeOptions, add_node, same, state_type
-from ._keys import END
-from ._spec import EdgeSpec, GraphSpec
+from ._keys import END, START
+from ._spec import EdgeSpec, GraphSpec, NodeSpec
 from .errors import Problem
 
 InputT = TypeVar("InputT", default=Any)
@@ -46,11 +46,12 @@ class WorkflowNode:
 
         Returns:
             The node itself.
+
+        Raises:
+            TypeError: If the source is neither a handle nor a key, or a mapping is neither a :func:`field` nor a name.
         """
         key = key_of(source)
-        made = [field(m, to=m) if isinstance(m, str) else m for m in mappings]
-        known = self._assembly.mappings.setdefault(key, [])
-        known.extend(made)
+        self._assembly.add(key, [_mapping(mapping) for mapping in mappings])
         self._relate(EdgeSpec(key, self.key, control, True))
         return self
 
@@ -72,24 +73,39 @@ class WorkflowNode:
 
         Args:
             to: The path in the input, as in :func:`field`.
-            value: The value; its type is checked when the workflow is compiled.
+            value: The value; its type is checked when the workflow is compiled. Lists, dicts and sets are copied for
+                each run.
 
         Returns:
             The node itself.
         """
-        path: Path = field(to=to if isinstance(to, str) else tuple(to)).to
-        self._assembly.static[path] = value
+        self._assembly.add_static(path_of(to if isinstance(to, str) else tuple(to)), value)
         return self
 
     def _relate(self, edge: EdgeSpec) -> None:
-        """Note an edge; two from one node become one that carries what both do."""
+        """Note an edge; two from one node become one that carries what both do.
+
+        Values are merged in the order in which they were asked for, so an edge stands where its data do.
+        """
         old = self._relations.get(edge.source)
         if old is not None:
+            if edge.data and not old.data:
+                del self._relations[edge.source]
             edge = EdgeSpec(edge.source, edge.target, edge.control or old.control, edge.data or old.data)
         self._relations[edge.source] = edge
 
     def _edges(self) -> list[EdgeSpec]:
         return list(self._relations.values())
+
+
+def _mapping(given: FieldMapping | str) -> FieldMapping:
+    if isinstance(given, FieldMapping):
+        return given
+    if isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return field(given, to=given)
+    raise TypeError(
+        f"input() takes mappings made by field(), or names of fields; got {type(given).__name__}: {given!r}"
+    )
 
 
 class Workflow(GraphLike[InputT, OutputT]):
@@ -187,13 +203,26 @@ class Workflow(GraphLike[InputT, OutputT]):
 
     def _spec(self) -> GraphSpec:
         spec = super()._spec()
-        nodes = dict(spec.nodes)
-        edges: list[EdgeSpec] = []
+        nodes, edges, problems = dict(spec.nodes), list[EdgeSpec](), list(spec.problems)
         for key, handle in self._handles.items():
             edges += handle._edges()  # pyright: ignore[reportPrivateUsage]
             assembly = handle._assembly  # pyright: ignore[reportPrivateUsage]
-            if key in nodes and assembly.is_needed:
-                nodes[key] = replace(nodes[key], assembler=assembly.copy())
+            if key not in nodes or not assembly.is_needed:
+                continue
+            nodes[key] = _assembled(nodes[key], assembly.copy(), spec)
+            if nodes[key].merge is not None:
+                text = f"node {key!r}: merge= and field mappings or static values contradict each other; choose one"
+                problems.append(Problem("bad-option", text, key))
         edges += self.end._edges()  # pyright: ignore[reportPrivateUsage]
         ending = self.end._assembly  # pyright: ignore[reportPrivateUsage]
-        return replace(spec, nodes=nodes, edges=edges, end_assembler=ending.copy() if ending.is_needed else None)
+        end_assembler = ending.copy() if ending.is_needed else None
+        return replace(spec, nodes=nodes, edges=edges, problems=problems, end_assembler=end_assembler)
+
+
+def _assembled(node: NodeSpec, assembly: Assembly, spec: GraphSpec) -> NodeSpec:
+    """Let a node's input be put together; a passthrough then has the type of what is put together."""
+    if not node.passthrough:
+        return replace(node, assembler=assembly)
+    known = {key: other.outer_output for key, other in spec.nodes.items() if not other.passthrough}
+    form = assembly.form({**known, START.key: spec.input})
+    return replace(node, assembler=assembly, passthrough=False, input=form, output=form)
