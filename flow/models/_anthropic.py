@@ -142,10 +142,14 @@ def _import_anthropic() -> Any:
 
 
 def _make_client(sdk: Any, api_key: str | None, base_url: str | None, settings: Mapping[str, Any]) -> Any:
-    http = http_client(sdk, settings)
-    client = sdk.AsyncAnthropic(api_key=api_key, base_url=base_url, http_client=http, **settings)
-    if client.api_key or client.auth_token or client.credentials is not None:
-        return client
+    http, failed = http_client(sdk, settings), None
+    try:
+        client = sdk.AsyncAnthropic(api_key=api_key, base_url=base_url, http_client=http, **settings)
+        if client.api_key or client.auth_token or client.credentials is not None:
+            return client
+    except sdk.AnthropicError as error:  # of the other places where the client looks for credentials
+        failed = error
     if base_url or os.environ.get("ANTHROPIC_BASE_URL"):
         return sdk.AsyncAnthropic(api_key=_NO_KEY, base_url=base_url, http_client=http, **settings)
-    raise MissingKey("AnthropicChat has no key: set ANTHROPIC_API_KEY, or pass api_key=", provider="anthropic")
+    text = "AnthropicChat has no key: set ANTHROPIC_API_KEY, or pass api_key="
+    raise MissingKey(text, provider="anthropic") from failed

@@ -185,13 +185,17 @@ def classify(status: int | None, words: set[str], text: str) -> type[ModelError]
     said = text.lower()
     if words & _NO_CREDIT or status in (401, 402):
         return AccessDenied
-    if status is None or status >= 500 or status in (408, 409, 425):
-        return Refused if words & _REFUSED else Unavailable
-    if words & _TOO_LONG or (status in (400, 413, 422) and (status == 413 or _TOO_LONG_TEXT.search(said))):
+    if words & _TOO_LONG or status == 413 or (status in (400, 422) and _TOO_LONG_TEXT.search(said)):
         return ContextTooLong
+    if words & _REFUSED:
+        return Refused
+    if status is None and any(word.startswith("invalid") for word in words):
+        return BadRequest
+    if status is None or status >= 500 or status in (408, 409, 425):
+        return Unavailable
     if status == 429:
         return RateLimited
-    if words & _REFUSED or _REFUSED_TEXT.search(said):
+    if _REFUSED_TEXT.search(said):
         return Refused
     return AccessDenied if status == 403 else BadRequest
 

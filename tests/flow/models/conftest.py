@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -12,23 +13,24 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anthropic.resources.messages  # noqa: F401  (with the tests, not within one of them: this takes seconds)
 import anyio
 import anyio.abc
-import openai.resources.chat
-import openai.resources.responses  # noqa: F401
 import pytest
 
 from anabranch.flow.models import AnthropicChat, OpenAIChat, OpenAIResponses
 from anabranch.schema import Message, concat
 
 HERE = Path(__file__).parent
+
+# These take seconds and make the heap large: they are loaded with the tests, and not within one of them.
+for client in ("anthropic.resources.messages", "openai.resources.chat", "openai.resources.responses"):
+    importlib.import_module(client)
 
 ProviderModel = OpenAIChat | OpenAIResponses | AnthropicChat
 
@@ -53,8 +55,8 @@ class Mock:
     def journal(self) -> list[dict[str, Any]]:
         """Give what the mock was asked, the last request last."""
         with urllib.request.urlopen(f"{self.base_url}/__aimock/journal", timeout=10) as answer:
-            found: Any = json.loads(answer.read())
-        return found["entries"] if isinstance(found, dict) else found
+            found: list[dict[str, Any]] = json.loads(answer.read())
+        return found
 
 
 @pytest.fixture(scope="session")
@@ -209,7 +211,7 @@ def serve() -> Callable[..., AbstractAsyncContextManager[Wire]]:
 
 
 @asynccontextmanager
-async def _serve(*replies: Reply) -> AsyncIterator[Wire]:
+async def _serve(*replies: Reply) -> AsyncGenerator[Wire]:
     seen: list[Connection] = []
 
     async def handle(stream: anyio.abc.SocketStream) -> None:

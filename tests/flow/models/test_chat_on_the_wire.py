@@ -42,7 +42,8 @@ def calls(*fragments: Any) -> dict[str, Any]:
 async def streamed(serve: Any, *events: Any, **settings: Any) -> Message:
     """Let a server stream these events, and give the message that they make."""
     async with serve([*events, "[DONE]"]) as wire:
-        return await wire.streamed(OpenAIChat, **settings)
+        message: Message = await wire.streamed(OpenAIChat, **settings)
+        return message
 
 
 END = chunk({}, "tool_calls")
@@ -220,56 +221,55 @@ async def test_calls_of_another_kind_survive_a_round_trip(serve: Any) -> None:
     assert sent["tool_calls"] == [{"id": "c", "type": "custom", "custom": {"name": "run", "input": "ls"}}]
 
 
-@pytest.mark.parametrize(
-    ("events", "usage"),
-    [
-        (
-            [
-                chunk({"content": "x"}, "stop", usage=None),
-                {
-                    "choices": [],
-                    "usage": {
-                        "prompt_tokens": 100,
-                        "completion_tokens": 20,
-                        "total_tokens": 120,
-                        "prompt_tokens_details": {"cached_tokens": 64, "audio_tokens": 3},
-                        "completion_tokens_details": {"reasoning_tokens": 8, "accepted_prediction_tokens": 0},
-                    },
+COSTS: dict[str, tuple[list[Any], Usage]] = {
+    "in a last chunk without choices": (
+        [
+            chunk({"content": "x"}, "stop", usage=None),
+            {
+                "choices": [],
+                "usage": {
+                    "prompt_tokens": 100,
+                    "completion_tokens": 20,
+                    "total_tokens": 120,
+                    "prompt_tokens_details": {"cached_tokens": 64, "audio_tokens": 3},
+                    "completion_tokens_details": {"reasoning_tokens": 8, "accepted_prediction_tokens": 0},
                 },
-            ],
-            Usage(
-                input_tokens=100,
-                output_tokens=20,
-                cached_tokens=64,
-                reasoning_tokens=8,
-                details={"prompt_tokens_details.audio_tokens": 3},
-            ),
+            },
+        ],
+        Usage(
+            input_tokens=100,
+            output_tokens=20,
+            cached_tokens=64,
+            reasoning_tokens=8,
+            details={"prompt_tokens_details.audio_tokens": 3},
         ),
-        (
-            [
-                chunk({"content": "x"}, usage={"prompt_tokens": 9, "completion_tokens": 1}),
-                chunk({}, "stop", usage={"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}),
-            ],
-            Usage(input_tokens=9, output_tokens=2, cached_tokens=4),
-        ),
-        (
-            [
-                {
-                    "choices": [
-                        {
-                            "index": 0,
-                            "delta": {"content": "x"},
-                            "finish_reason": "stop",
-                            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "cached_tokens": 4},
-                        }
-                    ]
-                }
-            ],
-            Usage(input_tokens=9, output_tokens=2, cached_tokens=4),
-        ),
-    ],
-    ids=["in a last chunk without choices", "with every chunk so far", "within the choice"],
-)
+    ),
+    "with every chunk so far": (
+        [
+            chunk({"content": "x"}, usage={"prompt_tokens": 9, "completion_tokens": 1}),
+            chunk({}, "stop", usage={"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}),
+        ],
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=4),
+    ),
+    "within the choice": (
+        [
+            {
+                "choices": [
+                    {
+                        "index": 0,
+                        "delta": {"content": "x"},
+                        "finish_reason": "stop",
+                        "usage": {"prompt_tokens": 9, "completion_tokens": 2, "cached_tokens": 4},
+                    }
+                ]
+            }
+        ],
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=4),
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "usage"), COSTS.values(), ids=COSTS)
 async def test_the_cost_is_read_wherever_it_stands(serve: Any, events: list[Any], usage: Usage) -> None:
     assert (await streamed(serve, *events)).usage == usage
 

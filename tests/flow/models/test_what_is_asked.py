@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ WEATHER = ToolInfo(name="weather", description="Tell the weather.", parameters=S
 STRICT = WEATHER.model_copy(update={"strict": True})
 
 
-async def sent(serve: Any, kind: type[Model], bind: Any = None, **settings: Any) -> Any:
+async def sent(serve: Any, kind: type[Model], bind: Callable[[Any], Any] | None = None, **settings: Any) -> Any:
     """Give the request that is made; ``bind`` makes the model that is asked."""
     options = settings.pop("options", ModelOptions())
     async with serve(ANSWERS[kind]) as wire, wire.model(kind, **settings) as model:
@@ -212,7 +213,7 @@ async def test_anthropic_is_always_told_how_much_it_may_write(serve: Any) -> Non
 
 
 async def test_a_long_answer_of_anthropic_is_streamed_even_if_wanted_whole(serve: Any) -> None:
-    start = {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {}}}
+    start: dict[str, Any] = {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {}}}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "long"}}
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}
     async with serve([start, block, end, {"type": "message_stop"}]) as wire:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,7 +53,9 @@ TWO_CALLS = [
 ]
 
 
-async def sent(serve: Any, kind: type[Model], history: list[Message], bind: Any = None, **settings: Any) -> Any:
+async def sent(
+    serve: Any, kind: type[Model], history: list[Message], bind: Callable[[Any], Any] | None = None, **settings: Any
+) -> Any:
     """Give the request that a history makes; ``bind`` makes the model that is asked, and options with it."""
     options = settings.pop("options", ModelOptions())
     async with serve(ANSWERS[kind]) as wire, wire.model(kind, **settings) as model:
