@@ -51,7 +51,7 @@ class ConvertSource(AwaitedSource):
 
     def poll(self) -> Any:
         while not self.done:
-            if self._coroutine is not None:
+            if self._coroutine is not None or self._drive is not None:
                 return PENDING
             try:
                 item = END if self._last else self.inner.poll()
@@ -69,6 +69,8 @@ class ConvertSource(AwaitedSource):
         return self.last_word()
 
     async def anext(self) -> Any:
+        if self._drive is not None:
+            raise anyio.BusyResourceError("reading from")
         while not self.done:
             if self._coroutine is not None:
                 value, self._coroutine = self._coroutine, None

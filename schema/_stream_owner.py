@@ -170,7 +170,7 @@ class OwnedSource(Source):
         backend = current_backend()
         self._task = backend.current_task()
         try:
-            while not (self._closing or self._inner.done):
+            while self._rest is not None or not (self._closing or self._inner.done):
                 if not self._busy and cancellation is None:
                     cancellation = await self._sleep(backend)
                 if self._rest is not None:
@@ -220,9 +220,6 @@ class OwnedSource(Source):
 
     async def _close_inner(self) -> None:
         try:
-            if self._rest is not None:
-                self._rest[0].close()
-                self._rest = None
             if not (self._inner.done or self._closing):
                 self._inner.fail(anyio.BrokenResourceError("the stream was cancelled"))
             await self._inner.aclose()
