@@ -97,23 +97,38 @@ METHODS = ("on_start", "on_end", "on_error", "on_stream_input", "on_stream_outpu
 class Observer:
     """All who watch one run."""
 
-    def __init__(self, options: RunOptions, sink: Callable[[Event], None] | None = None) -> None:
+    def __init__(
+        self, options: RunOptions, sink: Callable[[Event], None] | None = None, around: Observer | None = None
+    ) -> None:
         self.options = options
         self._sink = sink
         self._sequence = 0
-        self._handlers = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
+        self._root: Observer = self if around is None else around._root
+        """The observer of the whole run, which counts the events."""
+        outer = {m: [] if around is None else around._handlers[m] for m in METHODS}
+        own = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
+        self._handlers: dict[str, list[Callable[..., Any]]] = {m: [*outer[m], *own[m]] for m in METHODS}
         self._reading = 0
         self._read: anyio.Event | None = None
         self.scope: StreamScope | None = None
         """Where handlers that read copies of streams run; set by whoever opens the run."""
 
+    def inside(self, options: RunOptions) -> Observer:
+        """Give the observer of a part of the run, which more handlers watch."""
+        if not (options.callbacks or options.tags or options.metadata):
+            return self
+        tags = (*self.options.tags, *options.tags)
+        metadata = {**self.options.metadata, **options.metadata}
+        return Observer(replace(options, tags=tags, metadata=metadata), None, self)
+
     # -- events ------------------------------------------------------------------------------------------------
 
     def say(self, run: Run, kind: type[EventT], path: str, attempt: int = 1, **data: Any) -> None:
         """Add an event."""
-        if self._sink is not None:
-            self._sink(kind(run=run.id, path=path, attempt=attempt, sequence=self._sequence, **data))
-            self._sequence += 1
+        root = self._root
+        if root._sink is not None:
+            root._sink(kind(run=run.id, path=path, attempt=attempt, sequence=root._sequence, **data))
+            root._sequence += 1
 
     # -- graphs ------------------------------------------------------------------------------------------------
 
@@ -217,7 +232,7 @@ class Observer:
     @property
     def has_handlers(self) -> bool:
         """Whether any callback handler watches, and not only the events."""
-        return bool(self.options.callbacks)
+        return any(self._handlers.values())
 
     async def tell_handlers(
         self, run: Run, path: str, name: str, component: str, attempt: int, method: str, given: Any
@@ -245,12 +260,13 @@ class Observer:
     def _copied(self, run: Run, info: RunInfo, method: str, reader: StreamReader[Any]) -> StreamReader[Any]:
         """Give each handler of a stream a copy, read in a task of its own."""
         handlers = self._handlers[method]
-        if not handlers or self.scope is None:
+        root = self._root
+        if not handlers or root.scope is None:
             return reader
         reader, *copies = reader.copy(len(handlers) + 1)
         for handler, copy in zip(handlers, copies, strict=True):
-            self._reading += 1
-            self.scope.start_soon(self._read_copy, run, info, method, handler, copy)
+            root._reading += 1
+            root.scope.start_soon(self._read_copy, run, info, method, handler, copy)
         return reader
 
     async def _read_copy(
@@ -260,9 +276,10 @@ class Observer:
             async with copy:
                 await self._guarded(run, info, method, handler, copy)
         finally:
-            self._reading -= 1
-            if not self._reading and self._read is not None:
-                self._read.set()
+            root = self._root
+            root._reading -= 1
+            if not root._reading and root._read is not None:
+                root._read.set()
 
     async def settled(self) -> None:
         """Wait until the handlers that read copies of streams have ended; called when the run has."""
@@ -310,6 +327,9 @@ class Observer:
             await self._guarded(run, info, method, handler, given)
 
     async def _guarded(self, run: Run, info: RunInfo, method: str, handler: Callable[..., Any], given: Any) -> None:
+        outside = current_frame.get()
+        if outside is None or outside[0] is not run:  # a handler of the graph, which no node runs
+            current_frame.set((run, run.plan.nodes[run.plan.start], 1))
         try:
             answer = handler(info, given)
             if hasattr(answer, "__await__"):
@@ -318,6 +338,8 @@ class Observer:
             owner = type(getattr(handler, "__self__", handler)).__name__
             located = run.located(info.path, f"callback {owner}.{method}", error)
             raise located from located.__cause__
+        finally:
+            current_frame.set(outside)
 
 
 def _whole(chunks: Sequence[Any]) -> Any:
