@@ -2,73 +2,162 @@
 
 from __future__ import annotations
 
-from ._chain import Chain, ChainOptions
-from ._draw import draw_mermaid
-from ._events import (
-    Custom,
-    Event,
-    InterruptAnswered,
-    InterruptRequested,
-    MessageDelta,
-    NodeChunk,
-    NodeEnded,
-    NodeFailed,
-    NodeStarted,
-    RunEnded,
-    RunFailed,
-    RunStarted,
-    ToolDelta,
-    ToolEnded,
-    ToolEvent,
-    ToolFailed,
-    ToolStarted,
-)
-from ._field_mapping import FieldMapping, field
-from ._graph import Graph, Node, NodeOptions
-from ._info import BranchInfo, EdgeInfo, GraphInfo, NodeInfo
-from ._interrupt import Approval, Interrupt, interrupt
-from ._keys import END, START, End, Start, Trigger
-from ._lambda import Lambda
-from ._map import Map
-from ._merge import MergeRegistry, register_merge
-from ._observe import Callbacks, RunInfo, emit
-from ._options import RunOptions
-from ._runnable import Runnable
-from ._spec import Retry
-from ._state import current_state
-from ._tool_call import AnyMiddleware, ArgumentMiddleware, Middleware, NextCall
-from ._tool_context import CurrentCall, current_context, current_tool_call
-from ._tool_graph import graph_tool
-from ._tool_ids import with_call_ids
-from ._tool_memory import ToolRecord, audit_log, cache_results
-from ._tool_middlewares import limit_rate, limit_time, retry_calls, tell_errors, truncate_results
-from ._tool_repair import RepairArguments
-from ._tool_set import ErrorPolicies, ErrorPolicy, FailureKind, ToolAlias
-from ._tools_node import ToolsNode, current_tools
-from ._tools_options import ToolsOptions
-from ._workflow import Workflow, WorkflowNode
-from .errors import (
-    GraphCompileError,
-    GraphRunError,
-    GraphWarning,
-    InterruptError,
-    LimitExceeded,
-    MergeError,
-    MissingKeyError,
-    NodeError,
-    NodeTimeoutError,
-    Problem,
-    RunOptionsError,
-    RunStalledError,
-    StateError,
-    StepLimitExceeded,
-    ToolCallCutError,
-    ToolFailedError,
-    ToolTimeoutError,
-    UnknownTargetError,
-    UnknownToolError,
-    ValueTypeError,
-)
+from typing import TYPE_CHECKING
+
+from ..schema._lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from ._chain import (
+        Chain,
+        ChainOptions,
+    )
+    from ._draw import (
+        draw_mermaid,
+    )
+    from ._events import (
+        Custom,
+        Event,
+        InterruptAnswered,
+        InterruptRequested,
+        MessageDelta,
+        NodeChunk,
+        NodeEnded,
+        NodeFailed,
+        NodeStarted,
+        RunEnded,
+        RunFailed,
+        RunStarted,
+        ToolDelta,
+        ToolEnded,
+        ToolEvent,
+        ToolFailed,
+        ToolStarted,
+    )
+    from ._field_mapping import (
+        FieldMapping,
+        field,
+    )
+    from ._graph import (
+        Graph,
+        Node,
+        NodeOptions,
+    )
+    from ._info import (
+        BranchInfo,
+        EdgeInfo,
+        GraphInfo,
+        NodeInfo,
+    )
+    from ._interrupt import (
+        Approval,
+        Interrupt,
+        interrupt,
+    )
+    from ._keys import (
+        END,
+        START,
+        End,
+        Start,
+        Trigger,
+    )
+    from ._lambda import (
+        Lambda,
+    )
+    from ._map import (
+        Map,
+    )
+    from ._merge import (
+        MergeRegistry,
+        register_merge,
+    )
+    from ._observe import (
+        Callbacks,
+        RunInfo,
+        emit,
+    )
+    from ._options import (
+        RunOptions,
+    )
+    from ._runnable import (
+        Runnable,
+    )
+    from ._spec import (
+        Retry,
+    )
+    from ._state import (
+        current_state,
+    )
+    from ._tool_call import (
+        AnyMiddleware,
+        ArgumentMiddleware,
+        Middleware,
+        NextCall,
+    )
+    from ._tool_context import (
+        CurrentCall,
+        current_context,
+        current_tool_call,
+    )
+    from ._tool_graph import (
+        graph_tool,
+    )
+    from ._tool_ids import (
+        with_call_ids,
+    )
+    from ._tool_memory import (
+        ToolRecord,
+        audit_log,
+        cache_results,
+    )
+    from ._tool_middlewares import (
+        limit_rate,
+        limit_time,
+        retry_calls,
+        tell_errors,
+        truncate_results,
+    )
+    from ._tool_repair import (
+        RepairArguments,
+    )
+    from ._tool_set import (
+        ErrorPolicies,
+        ErrorPolicy,
+        FailureKind,
+        ToolAlias,
+    )
+    from ._tools_node import (
+        ToolsNode,
+        current_tools,
+    )
+    from ._tools_options import (
+        ToolsOptions,
+    )
+    from ._workflow import (
+        Workflow,
+        WorkflowNode,
+    )
+    from .errors import (
+        GraphCompileError,
+        GraphRunError,
+        GraphWarning,
+        InterruptError,
+        LimitExceeded,
+        MergeError,
+        MissingKeyError,
+        NodeError,
+        NodeTimeoutError,
+        Problem,
+        RunOptionsError,
+        RunStalledError,
+        StateError,
+        StepLimitExceeded,
+        ToolCallCutError,
+        ToolFailedError,
+        ToolTimeoutError,
+        UnknownTargetError,
+        UnknownToolError,
+        ValueTypeError,
+    )
 
 __all__ = (
     "END",
@@ -166,4 +255,139 @@ __all__ = (
     "tell_errors",
     "truncate_results",
     "with_call_ids",
+)
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "_chain": (
+            "Chain",
+            "ChainOptions",
+        ),
+        "_draw": ("draw_mermaid",),
+        "_events": (
+            "Custom",
+            "Event",
+            "InterruptAnswered",
+            "InterruptRequested",
+            "MessageDelta",
+            "NodeChunk",
+            "NodeEnded",
+            "NodeFailed",
+            "NodeStarted",
+            "RunEnded",
+            "RunFailed",
+            "RunStarted",
+            "ToolDelta",
+            "ToolEnded",
+            "ToolEvent",
+            "ToolFailed",
+            "ToolStarted",
+        ),
+        "_field_mapping": (
+            "FieldMapping",
+            "field",
+        ),
+        "_graph": (
+            "Graph",
+            "Node",
+            "NodeOptions",
+        ),
+        "_info": (
+            "BranchInfo",
+            "EdgeInfo",
+            "GraphInfo",
+            "NodeInfo",
+        ),
+        "_interrupt": (
+            "Approval",
+            "Interrupt",
+            "interrupt",
+        ),
+        "_keys": (
+            "END",
+            "End",
+            "START",
+            "Start",
+            "Trigger",
+        ),
+        "_lambda": ("Lambda",),
+        "_map": ("Map",),
+        "_merge": (
+            "MergeRegistry",
+            "register_merge",
+        ),
+        "_observe": (
+            "Callbacks",
+            "RunInfo",
+            "emit",
+        ),
+        "_options": ("RunOptions",),
+        "_runnable": ("Runnable",),
+        "_spec": ("Retry",),
+        "_state": ("current_state",),
+        "_tool_call": (
+            "AnyMiddleware",
+            "ArgumentMiddleware",
+            "Middleware",
+            "NextCall",
+        ),
+        "_tool_context": (
+            "CurrentCall",
+            "current_context",
+            "current_tool_call",
+        ),
+        "_tool_graph": ("graph_tool",),
+        "_tool_ids": ("with_call_ids",),
+        "_tool_memory": (
+            "ToolRecord",
+            "audit_log",
+            "cache_results",
+        ),
+        "_tool_middlewares": (
+            "limit_rate",
+            "limit_time",
+            "retry_calls",
+            "tell_errors",
+            "truncate_results",
+        ),
+        "_tool_repair": ("RepairArguments",),
+        "_tool_set": (
+            "ErrorPolicies",
+            "ErrorPolicy",
+            "FailureKind",
+            "ToolAlias",
+        ),
+        "_tools_node": (
+            "ToolsNode",
+            "current_tools",
+        ),
+        "_tools_options": ("ToolsOptions",),
+        "_workflow": (
+            "Workflow",
+            "WorkflowNode",
+        ),
+        "errors": (
+            "GraphCompileError",
+            "GraphRunError",
+            "GraphWarning",
+            "InterruptError",
+            "LimitExceeded",
+            "MergeError",
+            "MissingKeyError",
+            "NodeError",
+            "NodeTimeoutError",
+            "Problem",
+            "RunOptionsError",
+            "RunStalledError",
+            "StateError",
+            "StepLimitExceeded",
+            "ToolCallCutError",
+            "ToolFailedError",
+            "ToolTimeoutError",
+            "UnknownTargetError",
+            "UnknownToolError",
+            "ValueTypeError",
+        ),
+    },
 )

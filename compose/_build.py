@@ -79,7 +79,13 @@ def handler_spec(function: Callable[..., Any]) -> HandlerSpec:
     return HandlerSpec(function, value_type, result, hints.get(state, Any), streams)
 
 
-def branch_spec(source: str, condition: Callable[[Any], Any], ends: Any, *, data: bool, name: str | None) -> BranchSpec:
+def _body_of_lambda(what: Lambda[Any, Any]) -> Body:
+    return what.body()
+
+
+def branch_spec(
+    source: str, condition: Callable[..., Any] | Lambda[Any, Any], ends: Any, *, data: bool, name: str | None
+) -> BranchSpec:
     """Read a condition: what it takes, and where it may lead.
 
     Raises:
@@ -87,7 +93,7 @@ def branch_spec(source: str, condition: Callable[[Any], Any], ends: Any, *, data
     """
     on_value: Callable[[Any], Any] | None = None
     if isinstance(condition, Lambda):
-        body = cast("Lambda[Any, Any]", condition).body()
+        body = _body_of_lambda(condition)
         if body.invoke is None and body.collect is None:
             raise ShapeError("a condition returns its choice; give the Lambda invoke=, collect= or both")
         label_of = body.collect or body.invoke

@@ -7,7 +7,7 @@ step by step inside its context by :func:`within`.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Hashable
 from contextvars import Context, ContextVar
 from functools import lru_cache
 from types import CoroutineType, coroutine
@@ -64,11 +64,16 @@ def work_in(result: Any) -> Coroutine[Any, Any, Any] | None:
     """Give what is to be awaited in what a call gave, as a coroutine; None if the call gave its result."""
     if type(result) is CoroutineType:
         return result  # pyright: ignore[reportUnknownVariableType]
-    return _awaiting(result) if can_await(type(result)) else None  # pyright: ignore[reportUnknownArgumentType]
+    return _awaiting(result) if can_await(class_of(result)) else None
+
+
+def class_of(value: Any) -> Any:
+    """Give a value's class."""
+    return type(value)  # pyright: ignore[reportUnknownVariableType]
 
 
 @lru_cache(maxsize=1024)
-def can_await(kind: type[Any]) -> bool:
+def can_await(kind: Hashable) -> bool:
     """Tell whether values of a type can be awaited; asked of each type once, since models are slow to say no."""
     return hasattr(kind, "__await__")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ..schema import AnabranchError
-from ._context import Frame, can_await, current_frame
+from ._context import Frame, can_await, class_of, current_frame
 from ._plan import HandlerPlan, NodePlan, Plan
 from ._state import StateCell, holding, not_holding
 from .errors import GraphRunError, LimitExceeded, NodeError
@@ -141,7 +141,7 @@ class Run:
                 raise
             located = self.located(self.path(node), handler.where, error)
             raise located from located.__cause__
-        if can_await(type(result)):
+        if can_await(class_of(result)):
             return self._finish_handler(node, handler, cell, token, result)
         not_holding(token)
         cell.give_back()

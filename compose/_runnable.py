@@ -21,7 +21,6 @@ from ._plan import Plan
 from ._run import Run
 from ._schedule import run_plan
 from ._streams import boxed, chunks_to_value
-from ._sync import run_sync, stream_sync
 from ._types import value_type_name
 from .errors import ValueTypeError
 
@@ -165,6 +164,8 @@ class Runnable(Generic[InputT, OutputT]):
         Returns:
             The graph's output.
         """
+        from ._sync import run_sync
+
         return run_sync(lambda: self.invoke(value, options))
 
     def stream_sync(
@@ -179,6 +180,8 @@ class Runnable(Generic[InputT, OutputT]):
         Returns:
             A context manager that gives an iterator of chunks.
         """
+        from ._sync import stream_sync
+
         return stream_sync(lambda: self.stream(value, options))
 
     def graph_info(self) -> GraphInfo:

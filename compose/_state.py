@@ -6,7 +6,6 @@ again from within would wait for itself, so it is an error.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from contextvars import ContextVar, Token
@@ -14,10 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 import anyio
-import anyio.from_thread
 from typing_extensions import TypeVar
 
 from ._context import current_frame
+from ._crew import on_asyncio
 from .errors import StateError
 
 if TYPE_CHECKING:
@@ -213,10 +212,16 @@ def find_cell(run: Run, kind: Any) -> StateCell:
             if kind is None or isinstance(cell.value, kind):
                 return cell
             found.append(type(cell.value).__name__)
-        around = around.parent
+        around = around.parent or _caller(around)
     wanted = "a state" if kind is None else f"a state of type {getattr(kind, '__name__', kind)}"
     there = f"there are {', '.join(found)}" if found else "no graph around has a state (Graph(state=…))"
     raise StateError(f"{wanted} was asked for; {there}")
+
+
+def _caller(run: Run) -> Run | None:
+    """Give the run of the node that called this graph by one of its entry points, if a node did."""
+    frame = run.base.get(current_frame)
+    return None if frame is None else frame[0]
 
 
 def holding(cell: StateCell) -> Token[tuple[int, ...]]:
@@ -230,8 +235,10 @@ def not_holding(token: Token[tuple[int, ...]]) -> None:
 
 
 def _from_thread(call: Any) -> None:
+    from anyio import from_thread
+
     try:
-        anyio.from_thread.run(call)
+        from_thread.run(call)
     except RuntimeError as error:
         raise StateError(
             "current_state() was called in a thread that the run did not start; use blocking=True nodes or "
@@ -253,6 +260,8 @@ class _LoopTurn:
 
     def __init__(self) -> None:
         self._turned = False
+        import asyncio
+
         self._handle = asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
@@ -265,11 +274,7 @@ class _LoopTurn:
 
 def _turn_marker() -> Any:
     """Make a mark that tells later whether the event loop has moved on since."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    if task is not None:
+    if on_asyncio():
         return _LoopTurn()
     import trio
 

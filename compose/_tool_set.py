@@ -182,9 +182,9 @@ def policies_of(given: ErrorPolicies, what: str) -> Mapping[str, ErrorPolicy]:
         ToolDefinitionError: There is no such policy or kind.
     """
     kinds: tuple[FailureKind, ...] = get_args(FailureKind)
-    found: dict[str, ErrorPolicy] = (
-        dict.fromkeys(kinds, given) if isinstance(given, str) else {**dict.fromkeys(kinds, "tell_model"), **given}
-    )
+    found: dict[str, ErrorPolicy] = dict.fromkeys(kinds, given if isinstance(given, str) else "tell_model")
+    if not isinstance(given, str):
+        found.update({str(kind): policy for kind, policy in given.items()})
     for kind, policy in found.items():
         if kind not in kinds:
             raise ToolDefinitionError(f"{what}: there is no failure of kind {kind!r}; the kinds are {', '.join(kinds)}")

@@ -255,8 +255,8 @@ class pipe(Pipe[T]):  # noqa: N801  # a function that can be given a type: pipe[
         >>> reader, writer = pipe[int](capacity=8)
         >>> async with writer:
         ...     await writer.send(1)
-        >>> await reader.receive()
-        1
+        >>> [item async for item in reader]
+        [1]
     """
 
     __slots__ = ()

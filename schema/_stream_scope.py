@@ -130,7 +130,8 @@ def stream_scope() -> StreamScope:
 
     Example:
         >>> async with stream_scope():
-        ...     left, right = StreamReader.from_iterable(numbers()).copy(2)
-        ...     ...                                   # left and right are closed here, and so is numbers()
+        ...     left, right = StreamReader.of(1, 2).copy(2)
+        ...     print(await left.receive())  # what is not read to its end is closed when the block is left
+        1
     """
     return StreamScope()
