@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from anyio import CancelScope
 
@@ -34,9 +34,10 @@ class AsyncioCrew(Crew):
         self._waiter: asyncio.Future[None] | None = None
         # anyio looks up the backend whenever a scope is made; here it is known.
         self._new_scope: Callable[[], CancelScope] = type(CancelScope())
-        self._new_task: Callable[..., asyncio.Task[None]] = self._loop.create_task
+        factory: Any = self._loop.create_task
         if self._loop.get_task_factory() is None:
-            self._new_task = cast("Callable[..., asyncio.Task[None]]", partial(asyncio.Task, loop=self._loop, **EAGER))
+            factory = partial(asyncio.Task, loop=self._loop, **EAGER)
+        self._new_task: Callable[..., asyncio.Task[None]] = factory
 
     def start(self, slot: int, work: Coroutine[Any, Any, Any], context: Context) -> None:
         self.active += 1
