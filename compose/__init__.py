@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         BranchInfo,
         EdgeInfo,
         GraphInfo,
+        MappingInfo,
         NodeInfo,
     )
     from ._interrupt import (
@@ -190,6 +191,7 @@ __all__ = (
     "Lambda",
     "LimitExceeded",
     "Map",
+    "MappingInfo",
     "MergeError",
     "MergeRegistry",
     "MessageDelta",
@@ -297,6 +299,7 @@ __getattr__, __dir__ = lazy_exports(
             "BranchInfo",
             "EdgeInfo",
             "GraphInfo",
+            "MappingInfo",
             "NodeInfo",
         ),
         "_interrupt": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from typing_extensions import TypeVar, Unpack
@@ -15,7 +16,7 @@ from ._build import branch_spec, key_of
 from ._graph import GraphLike, NodeOptions, add_node, same, state_type
 from ._keys import END, START
 from ._lambda import Lambda
-from ._spec import EdgeSpec, GraphSpec
+from ._spec import BranchSpec, EdgeSpec, GraphSpec
 from .errors import Problem
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ class Chain(GraphLike[InputT, OutputT]):
             The chain itself.
         """
         given = cast("dict[str, Any]", options)
-        key = given.pop("key", None) or f"node_{self._count}"
-        self._add([key], {key: (node, input, output, given)})
+        key = given.pop("key", None)
+        key = f"node_{self._count}" if key is None else key
+        self._add({key: (node, input, output, given)})
         return self
 
     def passthrough(self) -> Self:
@@ -110,14 +112,14 @@ class Chain(GraphLike[InputT, OutputT]):
         Returns:
             The chain itself.
         """
-        where = f"parallel({list(nodes)}) at node_{self._count}"
-        if len(nodes) < 2:
-            self._problem(f"{where}: it takes at least two nodes; use append for one")
-        if len(self._ends) > 1:
-            self._problem(f"{where}: it cannot follow several open ends; put passthrough() in between")
+        given = cast("Mapping[Any, object]", nodes)
+        self._may_spread("parallel", given)
+        for key in given:
+            if not isinstance(key, str):
+                text = f"its keys become those of a dict, so they are strings; got {key!r}"
+                self._problem(f"parallel at node_{self._count}: {text}")
         start = f"node_{self._count}_parallel_"
-        added = {f"{start}{i}": (node, None, None, {"output_key": k}) for i, (k, node) in enumerate(nodes.items())}
-        self._add(list(added), added)
+        self._add({f"{start}{i}": (node, None, None, {"output_key": k}) for i, (k, node) in enumerate(given.items())})
         return self
 
     def branch(self, condition: Callable[..., Any], nodes: Mapping[Any, object], /, *, name: str | None = None) -> Self:
@@ -132,37 +134,56 @@ class Chain(GraphLike[InputT, OutputT]):
             The chain itself.
         """
         label = name or str(getattr(condition, "__name__", "condition"))
-        where = f"branch {label!r} at node_{self._count}"
-        if len(nodes) < 2:
-            self._problem(f"{where}: it takes at least two nodes; use append for one")
-        if len(self._ends) > 1:
-            self._problem(f"{where}: it cannot follow several open ends; put passthrough() in between")
+        self._may_spread(f"branch {label!r}", nodes)
         keys = {choice: f"node_{self._count}_branch_{choice}" for choice in nodes}
-        source = self._ends[0]
+        made: list[BranchSpec] = []
         try:
-            self._given.branches.append(self._branch(source, condition, keys, label))
+            if nodes:
+                made.append(self._branch(self._ends[0], condition, keys, label))
         except (ShapeError, TypeError) as error:
-            self._problem(f"{where}: {error}")
-        added = {keys[choice]: (node, None, None, dict[str, Any]()) for choice, node in nodes.items()}
-        self._add(list(added), added, joined=False)
+            self._problem(f"branch {label!r} at node_{self._count}: {error}")
+        self._given.branches += made
+        self._add({keys[choice]: (node, None, None, {}) for choice, node in nodes.items()}, joined=not made)
         return self
 
-    def _branch(self, source: str, condition: Callable[..., Any], keys: Mapping[Any, str], label: str) -> Any:
+    def _branch(self, source: str, condition: Callable[..., Any], keys: Mapping[Any, str], label: str) -> BranchSpec:
         try:
             declared = branch_spec(source, condition, None, data=True, name=label)
         except ShapeError:
             return branch_spec(source, condition, keys, data=True, name=label)
-        unknown = [choice for choice in declared.ends if choice not in keys]
-        if unknown:
-            raise ShapeError(f"the condition may return {unknown[0]!r}, and its nodes are {', '.join(map(repr, keys))}")
-        return replace(declared, ends=dict(keys))
+        ends: dict[Any, str] = {}
+        for answer in declared.ends:
+            choice = answer.value if isinstance(answer, Enum) and answer not in keys else answer
+            if choice not in keys:
+                there = ", ".join(map(repr, keys))
+                raise ShapeError(f"the condition may return {answer!r}, and its nodes are {there}")
+            ends[answer] = keys[choice]
+        unused = [choice for choice, key in keys.items() if key not in ends.values()]
+        if unused:
+            raise ShapeError(f"the condition never returns {unused[0]!r}; let it, or leave that node out")
+        return replace(declared, ends=ends)
 
-    def _add(self, keys: list[str], nodes: Mapping[str, Any], *, joined: bool = True) -> None:
+    def _may_spread(self, what: str, nodes: Mapping[Any, object]) -> None:
+        """Report what speaks against several nodes side by side."""
+        if not isinstance(nodes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{what}: wanted a dict of nodes, got {type(nodes).__name__}")
+        where = f"{what} at node_{self._count}"
+        if len(nodes) < 2:
+            self._problem(f"{where}: it takes at least two nodes; use append for one")
+        if len(self._ends) > 1:
+            self._problem(f"{where}: it cannot follow several open ends; put passthrough() in between")
+
+    def _add(self, nodes: Mapping[str, tuple[object, Any, Any, dict[str, Any]]], *, joined: bool = True) -> None:
+        """Add nodes side by side behind all open ends; those that cannot be added are left out, which is reported."""
+        added: list[str] = []
         for key, (node, input_type, output_type, options) in nodes.items():
+            is_new = key not in self._given.nodes
             add_node(self._given, key, node, input_type, output_type, options)
-            if joined:
-                self._given.edges.extend(EdgeSpec(end, key) for end in self._ends)
-        self._ends = keys
+            if is_new and key in self._given.nodes:
+                added.append(key)
+        if joined:
+            self._given.edges.extend(EdgeSpec(end, key) for key in added for end in self._ends)
+        self._ends = added or self._ends
         self._count += 1
 
     def _problem(self, text: str) -> None:

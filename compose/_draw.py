@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ._info import BranchInfo, GraphInfo, NodeInfo
 from ._keys import END, START
@@ -12,16 +13,24 @@ from ._runnable import Runnable
 
 Direction = Literal["TD", "LR", "BT", "RL"]
 
+LONGEST_LABEL = 100
+"""Labels are cut after so many characters."""
+
 _SHAPES = {"model": ("([", "])"), "tools": ("[[", "]]"), "passthrough": ("((", "))"), "tool": ("[[", "]]")}
-_ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "\n": " ", "\r": " "}
+_BREAKS = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+_SPECIAL = re.compile(
+    r"""["#<>&`*~|\\$%;:{}\[\]\ud800-\udfff]"""  # what Mermaid, HTML or Markdown would take for something else
+    r"""|(?<![^\W_])_|_(?![^\W_])"""  # emphasis: an underscore that is not inside a word
+    r"""|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]"""  # the beginning of a list or a heading
+)
 
 
 def draw_mermaid(graph: Runnable[Any, Any], *, direction: Direction = "TD") -> str:
     """Draw a compiled graph as the text of a Mermaid flowchart.
 
-    Nodes get made-up ids and quoted labels, so any key is safe. Nested graphs are subgraphs, branches are dashed lines
-    labelled with what the condition returns; edges with control only are dotted, those with data only are thin and
-    labelled.
+    Nodes get made-up ids and quoted labels, so any key is safe. Nested graphs are subgraphs, and so is the graph that a
+    :class:`Map` runs for each item. Branches are dashed lines labelled with what the condition returns (unless that is
+    the name of the end itself); edges that carry only control or only data say so.
 
     Args:
         graph: The compiled graph.
@@ -29,6 +38,9 @@ def draw_mermaid(graph: Runnable[Any, Any], *, direction: Direction = "TD") -> s
 
     Returns:
         The text, ending in a newline.
+
+    Raises:
+        ValueError: If there is no such direction.
 
     Example:
         >>> from anabranch.compose import END, START, Graph, draw_mermaid
@@ -45,12 +57,22 @@ def draw_mermaid(graph: Runnable[Any, Any], *, direction: Direction = "TD") -> s
             n0 --> n1
             n1 --> n2
     """
+    if direction not in get_args(Direction):
+        raise ValueError(f"direction={direction!r}: there are {', '.join(map(repr, get_args(Direction)))}")
     lines = [f"flowchart {direction}", *_Drawing().graph(graph.graph_info(), "    ")]
     return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(c, c) for c in text) + '"'
+    text = _BREAKS.sub(" ", text).strip()
+    if len(text) > LONGEST_LABEL:
+        text = text[: LONGEST_LABEL - 1] + "…"
+    return f'"{_SPECIAL.sub(_escaped, text) or " "}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"#{0xFFFD if 0xD800 <= code < 0xE000 else code};"
 
 
 class _Drawing:
@@ -70,7 +92,7 @@ class _Drawing:
         ids[END.key] = self._new_id()
         yield f"{indent}{ids[END.key]}([{_quoted(END.key)}])"
         for edge in info.edges:
-            arrow = "-->" if edge.control and edge.data else "-.->" if edge.control else '-- "data" -->'
+            arrow = "-->" if edge.control and edge.data else _arrow("control" if edge.control else "data")
             yield f"{indent}{ids[edge.source]} {arrow} {ids[edge.target]}"
         for branch in info.branches:
             yield from self._branch(branch, ids, indent)
@@ -80,7 +102,8 @@ class _Drawing:
             opening, closing = _SHAPES.get(node.component, ("[", "]"))
             yield f"{indent}{name}{opening}{_quoted(node.name)}{closing}"
             return
-        yield f"{indent}subgraph {name}[{_quoted(node.name)}]"
+        label = f"{node.name} (each item)" if node.component == "map" else node.name
+        yield f"{indent}subgraph {name}[{_quoted(label)}]"
         yield from self.graph(node.graph, indent + "    ")
         yield f"{indent}end"
 
@@ -89,3 +112,7 @@ class _Drawing:
             text = str(getattr(label, "value", label))
             note = "" if text == end else f"|{_quoted(text)}|"
             yield f"{indent}{ids[branch.source]} -.->{note} {ids[end]}"
+
+
+def _arrow(only: Literal["control", "data"]) -> str:
+    return '-. "control only" .->' if only == "control" else '-- "data only" -->'

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._field_mapping import Assembly, FieldMapping
+from ._fields import Path
 from ._keys import Trigger
 from ._plan import NodePlan, Plan
-from ._spec import GraphSpec, NodeSpec
+from ._spec import Assembler, GraphSpec, NodeSpec
 from ._types import type_name
+
+
+@dataclass(frozen=True, slots=True)
+class MappingInfo:
+    """One field mapping: from a path of a sender's output to a path of the input; an empty path is the whole."""
+
+    sender: str
+    source: Path = ()
+    to: Path = ()
+    extract: Callable[[Any], Any] | None = None
+    """The function that takes the part from the output, in place of the source path."""
+
+    def __str__(self) -> str:
+        return f"{self.sender}: {FieldMapping(self.source, self.to, self.extract)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +49,16 @@ class NodeInfo:
     attempts: int = 1
     handlers: tuple[str, ...] = ()
     """Which of ``"pre"`` and ``"post"`` it has."""
-    mappings: Any = None
-    """Where its input comes from, for a node of a workflow."""
+    merge: Callable[..., Any] | None = None
+    """Its own function for what several senders send."""
+    label_sources: bool = False
+    """Whether it gets the chunks of several senders one by one, with their senders' keys."""
+    mappings: tuple[MappingInfo, ...] = ()
+    """What its input is put together from, for a node of a workflow; empty if it gets what is sent as it is."""
+    static: Mapping[Path, Any] = field(default_factory=dict[Path, Any])
+    """The static values in its input, by path."""
     graph: GraphInfo | None = None
-    """What is inside, if the node is a graph."""
+    """What is inside, if the node is a graph, or runs one for each item."""
     target: Any = None
     """The function or component itself."""
 
@@ -79,8 +101,9 @@ class GraphInfo:
     nodes: tuple[NodeInfo, ...]
     edges: tuple[EdgeInfo, ...]
     branches: tuple[BranchInfo, ...]
-    end_mappings: Any = None
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    end_mappings: tuple[MappingInfo, ...] = ()
+    """What the output is put together from, for a workflow."""
+    end_static: Mapping[Path, Any] = field(default_factory=dict[Path, Any])
 
     def node(self, key: str) -> NodeInfo:
         """Give the node with a key.
@@ -112,12 +135,14 @@ def graph_info(plan: Plan) -> GraphInfo:
         nodes=tuple(_node(plan.nodes[plan.keys[key]], node) for key, node in spec.nodes.items()),
         edges=tuple(EdgeInfo(e.source, e.target, e.control, e.data) for e in spec.edges),
         branches=tuple(BranchInfo(b.source, b.name, dict(b.ends), b.many, b.streams, b.data) for b in spec.branches),
-        end_mappings=spec.end_assembler,
+        end_mappings=_mappings(spec.end_assembler),
+        end_static=_static(spec.end_assembler),
     )
 
 
 def _node(plan: NodePlan, spec: NodeSpec) -> NodeInfo:
     handlers = (("pre", spec.pre), ("post", spec.post))
+    inside = plan.body.nested if plan.body.nested is not None else plan.body.inside
     return NodeInfo(
         key=spec.key,
         name=spec.name or spec.key,
@@ -130,7 +155,23 @@ def _node(plan: NodePlan, spec: NodeSpec) -> NodeInfo:
         timeout=spec.timeout,
         attempts=spec.retry.attempts if spec.retry else 1,
         handlers=tuple(which for which, handler in handlers if handler is not None),
-        mappings=spec.assembler,
-        graph=None if plan.body.nested is None else graph_info(plan.body.nested),
+        merge=spec.merge,
+        label_sources=spec.label_sources,
+        mappings=_mappings(spec.assembler),
+        static=_static(spec.assembler),
+        graph=None if inside is None else graph_info(inside),
         target=plan.body.target,
     )
+
+
+def _mappings(assembler: Assembler | None) -> tuple[MappingInfo, ...]:
+    if not isinstance(assembler, Assembly):
+        return ()
+    found = [(entry.sender, entry.mapping) for entry in assembler.entries]
+    return tuple(MappingInfo(who, m.source, m.to, m.extract) for who, m in found if who is not None)
+
+
+def _static(assembler: Assembler | None) -> dict[Path, Any]:
+    if not isinstance(assembler, Assembly):
+        return {}
+    return {entry.mapping.to: entry.value for entry in assembler.entries if entry.sender is None}
