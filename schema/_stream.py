@@ -23,7 +23,7 @@ from ._stream_owner import shared
 from ._stream_place import Place, calling_place, drop_later, where
 from ._stream_roots import GeneratorSource, IterSource, root_of
 from ._stream_scope import current_scope
-from ._stream_source import END, PENDING, Mark, Source
+from ._stream_source import END, PENDING, NoValue, Source
 from .errors import StreamError
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 LabelT = TypeVar("LabelT")
-
-NoValue = Literal[Mark.NO_VALUE]
 
 
 class _Closable(Protocol):

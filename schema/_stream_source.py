@@ -33,7 +33,7 @@ from .errors import StreamError
 if TYPE_CHECKING:
     from ._stream_scope import StreamScope
 
-__all__ = ("NO_VALUE",)
+__all__ = ("NO_VALUE", "NoValue")
 
 
 class Mark(Enum):
@@ -48,7 +48,10 @@ class Mark(Enum):
         return self.value
 
 
-NO_VALUE: Final[Literal[Mark.NO_VALUE]] = Mark.NO_VALUE
+NoValue = Literal[Mark.NO_VALUE]
+"""The type of :data:`NO_VALUE`: a converter that drops items returns ``T | NoValue``."""
+
+NO_VALUE: Final[NoValue] = Mark.NO_VALUE
 """Returned by a function given to ``convert``: there is no item for this one."""
 
 PENDING: Final = Mark.PENDING
