@@ -43,7 +43,9 @@ def ask(
     Args:
         question: The question, in quotes.
         folder: The folder whose text files the agent may read; it cannot leave it.
-        model: The chat model. "offline" needs no key and no network: it quotes what the tools find.
+        model: The chat model: openai:NAME, openai-responses:NAME or anthropic:NAME, with keys and servers from
+            OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL. "offline" needs no key and no
+            network: it quotes what the tools find.
         stream: Print the answer while it is made.
         trace: Show each thought, action and observation on stderr as it happens.
         debug: Show a traceback when something goes wrong.
@@ -76,16 +78,17 @@ def run(
 
 
 @app.command
-def draw(target: Target, /, *, debug: Flag = False) -> None:
-    """Print a graph as Mermaid text.
+def draw(target: Target, /, *, output: Path | None = None, debug: Flag = False) -> None:
+    """Print a graph as Mermaid text, or draw its picture.
 
     Args:
         target: FILE_OR_MODULE:GRAPH, for example docs/examples/text_report.py:graph
+        output: Write a picture to this file, which ends in .svg or .png; it needs "anabranch[draw]".
         debug: Show a traceback when something goes wrong.
     """
     from ._run import draw_graph
 
-    draw_graph(target)
+    draw_graph(target, output)
 
 
 def execute(arguments: Sequence[str]) -> int:

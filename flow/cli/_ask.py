@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Coroutine
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ...compose import RunEnded
 from ...schema import ChatModel
-from ..models import OfflineModel
+from ...schema.errors import MissingExtraError
+from ..models import MissingKey, OfflineModel, model_named
 from ..react import ReactAgent
 from ..tools import FileAccessError, calculator, current_time, file_tools
 from ._output import Line
 from ._trace import Trace
 from .errors import UsageError
-
-_MODELS = {"offline": OfflineModel}
 
 
 def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: bool) -> Coroutine[Any, Any, None]:
@@ -41,19 +40,32 @@ def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: b
         tools = [calculator, current_time, *file_tools(folder)]
     except FileAccessError as error:
         raise UsageError(f"--folder: {error}") from error
-    agent = ReactAgent(_model(model), tools=tools)
+    chat = _model(model)
+    agent = ReactAgent(chat, tools=tools)
     if trace:
-        return _trace(agent, question)
-    return _stream(agent, question) if stream else _generate(agent, question)
+        return _closing(chat, _trace(agent, question))
+    return _closing(chat, _stream(agent, question) if stream else _generate(agent, question))
 
 
 def _model(name: str) -> ChatModel:
-    """Make a model by its name."""
-    if name not in _MODELS:
-        near = get_close_matches(name, _MODELS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there is: {', '.join(map(repr, _MODELS))}"
-        raise UsageError(f"--model: there is no model {name!r}; {hint}")
-    return _MODELS[name]()
+    """Make a model by its name; without a key, say so and take the offline one."""
+    try:
+        return model_named(name)
+    except MissingKey as error:
+        if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  (None when it was closed)
+            sys.stderr.write(f"{error}; until then the offline model answers\n")
+        return OfflineModel()
+    except (ValueError, MissingExtraError) as error:
+        raise UsageError(f"--model: {error}") from error
+
+
+async def _closing(model: ChatModel, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work, and close what connections the model has opened for it."""
+    try:
+        await work
+    finally:
+        if not isinstance(model, OfflineModel):
+            await cast("Any", model).aclose()
 
 
 async def _trace(agent: ReactAgent, question: str) -> None:

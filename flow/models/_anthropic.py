@@ -151,5 +151,4 @@ def _make_client(sdk: Any, api_key: str | None, base_url: str | None, settings: 
         failed = error
     if base_url or os.environ.get("ANTHROPIC_BASE_URL"):
         return sdk.AsyncAnthropic(api_key=_NO_KEY, base_url=base_url, http_client=http, **settings)
-    text = "AnthropicChat has no key: set ANTHROPIC_API_KEY, or pass api_key="
-    raise MissingKey(text, provider="anthropic") from failed
+    raise MissingKey("AnthropicChat has no key: set ANTHROPIC_API_KEY, or pass api_key=") from failed

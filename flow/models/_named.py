@@ -42,7 +42,7 @@ def model_named(name: str) -> ChatModel:
     if provider not in _PROVIDERS:
         choices = ["offline", *(f"{known}:NAME" for known in _PROVIDERS)]
         near = get_close_matches(provider, ["offline", *_PROVIDERS], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there is: {', '.join(choices)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"there is: {', '.join(map(repr, choices))}"
         raise ValueError(f"there is no model {name!r}; {hint}")
     if not model:
         raise ValueError(f"{name!r} names no model; write {provider}:NAME with the provider's name of the model")

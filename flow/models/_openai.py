@@ -196,8 +196,7 @@ def _make_client(sdk: Any, name: str, api_key: str | None, base_url: str | None,
     except sdk.OpenAIError as error:
         raise MissingKey(
             f"{name} has no key: set OPENAI_API_KEY, or pass api_key=; for a server of your own, "
-            "set OPENAI_BASE_URL, or pass base_url=",
-            provider="openai",
+            "set OPENAI_BASE_URL, or pass base_url="
         ) from error
 
 

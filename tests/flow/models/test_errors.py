@@ -4,7 +4,7 @@ import copy
 import pickle
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,8 +70,9 @@ def test_what_a_provider_says_is_the_error_to_react_to(
     for body in (details, {"error": details}, {"type": "error", "error": details}):
         error = from_body(body, ORIGIN, status=status, headers={}, text="fallback")
         assert type(error) is kind
-        if type(details) is dict:
-            assert error.text == (details.get("message") or details["detail"])
+        said = cast("dict[str, Any]", details)
+        if isinstance(details, dict):
+            assert error.text == (said.get("message") or said["detail"])
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_name_keeps_the_colons_of_the_provider(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("gpt-5", "there is no model 'gpt-5'; there is: offline, openai:NAME"),
+        ("gpt-5", "there is no model 'gpt-5'; there is: 'offline', 'openai:NAME'"),
         ("opnai:gpt-5", "did you mean 'openai'"),
         ("offlin", "did you mean 'offline'"),
         ("openai", "names no model; write openai:NAME"),
