@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from .errors import McpConnectionError, McpError
 
 if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp import Client
     from mcp_types import CallToolResult
     from mcp_types import Tool as ListedTool
@@ -125,8 +126,8 @@ class Connection:
         self._connect_timeout = connect_timeout
         self._link: Link | None = None
         self._loop: Any = None
-        self._wanted, self._requests = anyio.create_memory_object_stream[Link](1)
-        self._is_open = False
+        self._wanted: MemoryObjectSendStream[Link] | None = None
+        """Where new connections are asked for; None outside of the block."""
         self.is_listed = False
         """Whether the tools were listed once; from then on, each new connection lists them before it is used."""
 
@@ -135,9 +136,10 @@ class Connection:
         """Let the connection be used as long as the block lasts; what the block raises comes out as it is."""
         raised: BaseException | None = None
         self._loop = current_token()
-        async with self._requests, self._wanted, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._own)
-            self._is_open = True
+        wanted, requests = anyio.create_memory_object_stream[Link](1)
+        async with requests, wanted, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._own, requests)
+            self._wanted = wanted
             try:
                 yield
             except (anyio.get_cancelled_exc_class(), GeneratorExit):
@@ -145,8 +147,8 @@ class Connection:
             except BaseException as error:  # noqa: BLE001  (raised below, outside of the task group, which would wrap it)
                 raised = error
             finally:
-                self._is_open = False
-                self._wanted.close()
+                self._wanted = None
+                wanted.close()
                 if self._link is not None:
                     self._link.end.set()
         if raised is not None:
@@ -158,17 +160,18 @@ class Connection:
         Raises:
             McpConnectionError: There is none, and none can be made now.
         """
-        self._require_place()
+        wanted = self._require_place()
         while True:
             link = self._link
-            if link is not None and link.is_ending:
+            if link is not None and link.is_ending and not link.end.is_set():
                 with anyio.move_on_after(_REASON_SECONDS):  # who saw it end is about to say why
                     await link.end.wait()
                 link.lose("it ended")
+                continue  # another task may have been quicker
             if link is None or link.is_over:
                 link = self._link = Link()
                 with anyio.move_on_after(self._connect_timeout + _CLOSING_SECONDS):  # an old one may still be left
-                    await self._wanted.send(link)
+                    await wanted.send(link)
             with anyio.move_on_after(self._connect_timeout + 2 * _CLOSING_SECONDS):
                 await link.ready.wait()
             if link.client is None:
@@ -188,8 +191,8 @@ class Connection:
         link.lose("did not answer any more")
         return False
 
-    def _require_place(self) -> None:
-        if not self._is_open:
+    def _require_place(self) -> MemoryObjectSendStream[Link]:
+        if self._wanted is None:
             raise McpError(
                 f"the tools of the MCP server {self.label} are closed; call them inside `async with mcp_tools(…)`"
             )
@@ -198,12 +201,13 @@ class Connection:
                 f"the tools of the MCP server {self.label} belong to the event loop in which `async with mcp_tools(…)` "
                 "was entered; call them there, or enter it again in this one"
             )
+        return self._wanted
 
     # -- the owner ---------------------------------------------------------------------------------------------
 
-    async def _own(self) -> None:
+    async def _own(self, requests: MemoryObjectReceiveStream[Link]) -> None:
         """Make the connections that are asked for, one after the other."""
-        async for link in self._requests:
+        async for link in requests:
             reasons: list[str] = []
             for way in () if link.is_over else self._ways:  # over: nobody waits for it any more
                 reason = await self._keep(link, way)
@@ -308,7 +312,7 @@ def explained(label: str, link: Link, error: Exception) -> McpError:
         return McpConnectionError(f"the call did not reach the MCP server {label}: {text}")
     if kind_of(error) == "too large" or "byte limit" in text:
         return McpError(f"the answer of the MCP server {label} is too large and was refused; ask it for less")
-    if link.lost is not None or kind_of(error) == "cut":
+    if link.lost is not None or kind_of(error) == "cut" or text.startswith("SSE stream"):  # the SDK's own words
         return McpConnectionError(_lost_in_call(label, link.lost or text))
     if hasattr(error, "code"):
         return McpError(f"the MCP server {label} refused the call: {text}")

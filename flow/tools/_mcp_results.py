@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from posixpath import basename
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -82,9 +84,12 @@ def _resource(block: EmbeddedResource) -> Any:
     if text is not None:
         return TextPart(text, extra=extra)
     blob = cast("BlobResourceContents", resource).blob
-    media = _MEDIA.get(kind.partition("/")[0])
-    if media is not None:
-        return media(data=blob, mime_type=kind, extra=extra)
+    sort = kind.partition("/")[0]
+    if sort in _MEDIA:
+        return _MEDIA[sort](data=blob, mime_type=kind, extra=extra)
+    if sort == "text":  # some servers send all that they have as blobs
+        with suppress(ValueError):
+            return TextPart(b64decode(blob, validate=True).decode(), extra=extra)
     name = basename(urlsplit(str(resource.uri)).path)
     return FilePart(data=blob, mime_type=kind, name=name, extra=extra)
 

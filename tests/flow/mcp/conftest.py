@@ -108,6 +108,13 @@ def restartable(everything_script: Path, tmp_path: Path) -> Iterator[NodeServer]
         yield server
 
 
+@pytest.fixture
+def old_restartable(everything_script: Path, tmp_path: Path) -> Iterator[NodeServer]:
+    """Run the npm server over SSE for one test, which may stop and start it."""
+    with running(everything_script, "sse", tmp_path) as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def old_everything(everything_script: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run the npm server as one that knows only the older protocol, SSE."""
