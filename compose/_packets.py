@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from ..schema import NO_VALUE, StreamReader
+from ._apart import CONTAINERS, apart
 from ._body import Body
 from ._merge import MergeConflictError, as_mapping, merge_values
 from ._plan import BranchPlan, Check, HandlerPlan, NodePlan
@@ -51,6 +52,10 @@ class Packets(Protocol):
 
     def fork(self, packet: Packet, count: int) -> Sequence[Packet]:
         """Make as many packets of one; at least one."""
+        ...
+
+    def give_out(self, packet: Packet, count: int) -> Sequence[Packet]:
+        """Make as many packets of one, for nodes that may do with theirs what they like."""
         ...
 
     async def ask(self, run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Any:
@@ -111,6 +116,11 @@ class ValuePackets:
     def fork(self, packet: Packet, count: int) -> Sequence[Packet]:
         return (packet,) * count
 
+    def give_out(self, packet: Packet, count: int) -> Sequence[Packet]:
+        if count == 1 or type(packet) not in CONTAINERS:
+            return (packet,) * count
+        return (packet, *(apart(packet) for _ in range(count - 1)))
+
     async def ask(self, run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Any:
         if branch.check is not None:
             self.check(run, branch.check, packet)
@@ -169,6 +179,8 @@ class StreamPackets:
 
     def fork(self, packet: Packet, count: int) -> Sequence[Packet]:
         return (packet,) if count == 1 else packet.copy(count)
+
+    give_out = fork  # the chunks are shared; what is concatenated of them is not
 
     async def ask(self, run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Any:
         if branch.streams:

@@ -39,7 +39,7 @@ async def deliveries(run: Run, node: NodePlan, packet: Packet, known: Collection
     if count == 0:
         is_input = node.index == run.plan.start
         await (run.packets.drop(packet) if is_input else run.packets.finish(packet))
-    copies = iter(run.packets.fork(packet, count)) if count else iter(())
+    copies = iter(run.packets.give_out(packet, count)) if count else iter(())
     sent = [_along(run, edge.target, edge.check, copies, control=edge.control, data=edge.data) for edge in node.edges]
     for branch, ends, gets in zip(node.branches, chosen, fed, strict=True):
         for target in branch.targets:

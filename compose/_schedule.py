@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._apart import CONTAINERS, apart
 from ._packets import Packet
 from ._run import Run
 
@@ -11,6 +12,8 @@ async def run_plan(run: Run, packet: Packet) -> Packet:
     from ._eager import run_eagerly
     from ._rounds import run_in_rounds
 
+    if run.parent is None and type(packet) in CONTAINERS:
+        packet = apart(packet)  # the caller keeps what it gave as it was
     go = run_in_rounds if run.plan.trigger == "any" else run_eagerly
     observer = run.observer
     if observer is None:
