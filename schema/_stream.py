@@ -215,6 +215,11 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
 
         Returns:
             The converted stream. This reader has been handed on and cannot be read any more.
+
+        Example:
+            >>> reader = StreamReader.of(1, 2, 3).convert(lambda n: NO_VALUE if n == 2 else n * 10, on_end=lambda: 0)
+            >>> [item async for item in reader]
+            [10, 30, 0]
         """
         source = ConvertSource(self._hand_on("convert"), function, on_end, on_error)
         self._heir = source
@@ -234,6 +239,11 @@ class StreamReader(ObjectReceiveStream[T_co], Generic[T_co]):
 
         Raises:
             ValueError: If ``n`` or ``max_lag`` is less than 1.
+
+        Example:
+            >>> left, right = StreamReader.of("a", "b").copy(2)
+            >>> [item async for item in left], [item async for item in right]
+            (['a', 'b'], ['a', 'b'])
         """
         if n < 1 or (max_lag is not None and max_lag < 1):
             raise ValueError(f"copy({n}, max_lag={max_lag}): both must be at least 1")
@@ -350,6 +360,11 @@ def merge(
 
     Raises:
         StreamError: If a reader is given twice, or has been handed on before.
+
+    Example:
+        >>> merged = merge({"left": StreamReader.of(1), "right": StreamReader.of(2)}, labels=True)
+        >>> [item async for item in merged]
+        [('left', 1), SourceEnd(label='left'), ('right', 2), SourceEnd(label='right')]
     """
     given: list[Any] = list(readers.values() if isinstance(readers, Mapping) else readers)
     keys: list[Any] = list(readers if isinstance(readers, Mapping) else range(len(given)))
