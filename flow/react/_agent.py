@@ -75,8 +75,9 @@ class ReactAgent(Generic[OutputT]):
         max_tokens: How many tokens the model may take in one run; noticed before the next model call.
         output: What the answer has to be: a pydantic model, a dataclass, any type that pydantic knows. The model is
             told what is wrong with an answer that does not fit.
-        output_mode: Whether the model gives such an answer as the arguments of a tool, ``final_answer``, or as JSON in
-            its text.
+        output_mode: Whether the model gives such an answer as the arguments of a tool, ``final_answer`` (``"tool"``),
+            or as JSON in its text, because it is told to (``"text"``) or because its provider holds it to the schema
+            (``"schema"``: the model has ``with_output``).
         output_retries: How often the model is told so about a text.
         name: What drawings, callbacks and errors call the agent.
 
@@ -126,7 +127,7 @@ class ReactAgent(Generic[OutputT]):
             node = node.with_tools(self._output.tool)
             directly |= {self._output.tool.info.name}
         parts = Parts(
-            models=(model, *(fallback if isinstance(fallback, Sequence) else (fallback,))),
+            models=self._bound((model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))),
             fallback_on=fallback_on,
             tools=node,
             return_directly=directly,
@@ -166,6 +167,9 @@ class ReactAgent(Generic[OutputT]):
             The tool.
         """
         return graph_tool(self.runnable, name, description, argument=argument, timeout=timeout)
+
+    def _bound(self, models: Sequence[ChatModel]) -> tuple[ChatModel, ...]:
+        return tuple(models) if self._output is None else tuple(map(self._output.bound, models))
 
     async def generate(self, question: Question, options: RunOptions | None = None) -> Message:
         """Ask the agent, and wait for its answer.

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm
 
 from ...compose import current_state
-from ...schema import FunctionTool, Message, MessageParser, ParseError, StreamReader, concat, tool
+from ...schema import ChatModel, FunctionTool, Message, MessageParser, ParseError, StreamReader, concat, tool
 from ._state import AgentState
 from .errors import OutputInvalid
 
 T = TypeVar("T")
 
-OutputMode = Literal["tool", "text"]
-"""How the model gives a typed answer: by calling a tool whose arguments are the answer, or as JSON in its text."""
+OutputMode = Literal["tool", "text", "schema"]
+"""How the model gives a typed answer: by calling a tool whose arguments are the answer, as JSON in its text because
+it is told to, or as JSON in its text because its provider holds it to the schema (``model.with_output``)."""
 
 FINAL_ANSWER = "final_answer"
 """The name of the tool by which a typed answer is given."""
@@ -26,8 +28,8 @@ class Output(Generic[T]):
     """What an agent's answer has to be."""
 
     def __init__(self, kind: TypeForm[T], mode: OutputMode, retries: int) -> None:
-        if mode not in ("tool", "text"):
-            raise ValueError(f'output_mode is "tool" or "text", not {mode!r}')
+        if mode not in get_args(OutputMode):
+            raise ValueError(f"output_mode is one of {get_args(OutputMode)}, not {mode!r}")
         if retries < 0:
             raise ValueError(f"output_retries={retries}: give 0 or more")
         self._retries = retries
@@ -35,8 +37,25 @@ class Output(Generic[T]):
         self._parser: MessageParser[T] = MessageParser(kind, lenient=True)
         self.tool: FunctionTool[..., Any] | None = _final_tool(kind) if mode == "tool" else None
         """The tool that takes the answer, if it is given that way."""
-        self.prompt = "" if mode == "tool" else _prompt(self._adapter)
+        self.prompt = _prompt(self._adapter) if mode == "text" else ""
         """What the model is told about the form of its answer."""
+        self._held_by_provider = mode == "schema"
+
+    def bound(self, model: ChatModel) -> ChatModel:
+        """Give a model that is held to the schema, if that is how the answer is given.
+
+        Raises:
+            ValueError: The model has no schema mode.
+        """
+        if not self._held_by_provider:
+            return model
+        bind: Callable[..., ChatModel] | None = getattr(model, "with_output", None)
+        if bind is None:
+            raise ValueError(
+                f'output_mode="schema": {type(model).__name__} has no with_output; use output_mode="tool" or "text"'
+            )
+        schema = self._adapter.json_schema()
+        return bind(schema, strict=_all_required(schema))
 
     def read(self, message: Message) -> T:
         """Read the value of an answer.
@@ -86,6 +105,19 @@ def _final_tool(kind: Any) -> FunctionTool[..., Any]:
     said = (getattr(kind, "__doc__", None) or "") if isinstance(kind, type) and kind.__module__ != "builtins" else ""
     description = "Give the final answer. Call this once, alone, when you know it."
     return tool(final_answer, name=FINAL_ANSWER, description=f"{description}\n\n{said.strip()}".strip())
+
+
+def _all_required(schema: Any) -> bool:
+    """Tell whether no object has an optional field, which a strict schema would have null instead of absent."""
+    if isinstance(schema, list):
+        return all(map(_all_required, schema))  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(schema, dict):
+        return True
+    given = cast("dict[str, Any]", schema)
+    fields = given.get("properties")
+    if isinstance(fields, dict) and set(cast("dict[str, Any]", fields)) - set(given.get("required", ())):
+        return False
+    return all(map(_all_required, given.values()))
 
 
 def _prompt(adapter: TypeAdapter[Any]) -> str:

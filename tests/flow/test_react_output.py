@@ -63,10 +63,37 @@ async def test_the_answer_is_a_value_and_the_model_knows_the_tool_that_takes_it(
     assert check_history(result.messages) == []
 
 
+class SchemaModel(ScriptedModel):
+    """A scripted model whose provider could hold it to a schema."""
+
+    held_to: tuple[Any, bool] | None = None
+
+    def with_output(self, output: Any, *, name: str = "answer", strict: bool = True) -> SchemaModel:
+        self.held_to = output, strict
+        return self
+
+
+async def test_a_provider_is_told_the_schema_strictly_only_where_nothing_is_optional() -> None:
+    class Note(BaseModel):
+        text: str
+        tags: list[str] = []
+
+    for kind, strict in ((Tide, True), (Note, False)):
+        model = SchemaModel([GOOD if kind is Tide else '{"text": "x"}'])
+        result = await ReactAgent(model, output=kind, output_mode="schema").run("q")
+        assert model.held_to == (kind.model_json_schema(), strict)
+        assert isinstance(result.output, kind)
+
+
+def test_a_model_without_a_schema_mode_is_refused_for_it() -> None:
+    with pytest.raises(ValueError, match="ScriptedModel has no with_output"):
+        ReactAgent(ScriptedModel([]), output=Tide, output_mode="schema")
+
+
 @pytest.mark.parametrize("mode", get_args(OutputMode))
 async def test_an_answer_that_does_not_fit_goes_back_with_what_is_wrong(mode: OutputMode) -> None:
     script = [final(BAD), final(GOOD)] if mode == "tool" else [BAD, f"Here: {GOOD}"]
-    model = ScriptedModel(script * 2)
+    model = SchemaModel(script * 2)
     agent = ReactAgent(model, output=Tide, output_mode=mode)
 
     result = await agent.run("q")
@@ -92,7 +119,7 @@ async def test_text_instead_of_the_tool_is_taken_if_it_fits_and_else_the_model_i
 @pytest.mark.parametrize("mode", get_args(OutputMode))
 async def test_a_model_that_does_not_learn_is_given_up_with_the_history(mode: OutputMode) -> None:
     for way in ("run", "stream"):
-        model = ScriptedModel(["no"] * 9)
+        model = SchemaModel(["no"] * 9)
         agent = ReactAgent(model, output=Tide, output_mode=mode, output_retries=2)
         with pytest.raises(OutputInvalid, match="told 2 times") as failed:
             await (agent.run("q") if way == "run" else read(agent))
