@@ -7,14 +7,14 @@ copying an object of the user's own class means, nobody knows but the user. A co
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 CONTAINERS = frozenset({list, dict, set})
 
 
 def apart(value: Any) -> Any:
     """Copy a container, and the containers in it; give anything else as it is."""
-    kind: object = type(value)
+    kind: Any = type(cast("object", value))
     if kind is list:
         return [apart(item) if type(item) in CONTAINERS else item for item in value]
     if kind is dict:
