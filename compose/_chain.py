@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from enum import Enum
@@ -90,7 +90,7 @@ class Chain(GraphLike[InputT, OutputT]):
         given = cast("dict[str, Any]", options)
         key = given.pop("key", None)
         key = f"node_{self._count}" if key is None else key
-        self._add({key: (node, input, output, given)})
+        self._add([(key, node, input, output, given)])
         return self
 
     def passthrough(self) -> Self:
@@ -119,7 +119,7 @@ class Chain(GraphLike[InputT, OutputT]):
                 text = f"its keys become those of a dict, so they are strings; got {key!r}"
                 self._problem(f"parallel at node_{self._count}: {text}")
         start = f"node_{self._count}_parallel_"
-        self._add({f"{start}{i}": (node, None, None, {"output_key": k}) for i, (k, node) in enumerate(given.items())})
+        self._add([(f"{start}{i}", node, None, None, {"output_key": k}) for i, (k, node) in enumerate(given.items())])
         return self
 
     def branch(self, condition: Callable[..., Any], nodes: Mapping[Any, object], /, *, name: str | None = None) -> Self:
@@ -136,21 +136,21 @@ class Chain(GraphLike[InputT, OutputT]):
         label = name or str(getattr(condition, "__name__", "condition"))
         self._may_spread(f"branch {label!r}", nodes)
         keys = {choice: f"node_{self._count}_branch_{choice}" for choice in nodes}
-        made: list[BranchSpec] = []
         try:
-            if nodes:
-                made.append(self._branch(self._ends[0], condition, keys, label))
+            branch = self._branch(self._ends[0], condition, keys, label)
         except (ShapeError, TypeError) as error:
             self._problem(f"branch {label!r} at node_{self._count}: {error}")
-        self._given.branches += made
-        self._add({keys[choice]: (node, None, None, {}) for choice, node in nodes.items()}, joined=not made)
+            branch = BranchSpec(self._ends[0], label, condition, Any, streams=False, ends=keys, many=False)
+        if nodes:
+            self._given.branches.append(branch)
+        self._add([(keys[choice], node, None, None, {}) for choice, node in nodes.items()], joined=False)
         return self
 
     def _branch(self, source: str, condition: Callable[..., Any], keys: Mapping[Any, str], label: str) -> BranchSpec:
         try:
             declared = branch_spec(source, condition, None, data=True, name=label)
         except ShapeError:
-            return branch_spec(source, condition, keys, data=True, name=label)
+            return branch_spec(source, condition, keys or {"": ""}, data=True, name=label)
         ends: dict[Any, str] = {}
         for answer in declared.ends:
             choice = answer.value if isinstance(answer, Enum) and answer not in keys else answer
@@ -173,10 +173,10 @@ class Chain(GraphLike[InputT, OutputT]):
         if len(self._ends) > 1:
             self._problem(f"{where}: it cannot follow several open ends; put passthrough() in between")
 
-    def _add(self, nodes: Mapping[str, tuple[object, Any, Any, dict[str, Any]]], *, joined: bool = True) -> None:
+    def _add(self, nodes: Sequence[tuple[str, object, Any, Any, dict[str, Any]]], *, joined: bool = True) -> None:
         """Add nodes side by side behind all open ends; those that cannot be added are left out, which is reported."""
         added: list[str] = []
-        for key, (node, input_type, output_type, options) in nodes.items():
+        for key, node, input_type, output_type, options in nodes:
             is_new = key not in self._given.nodes
             add_node(self._given, key, node, input_type, output_type, options)
             if is_new and key in self._given.nodes:
