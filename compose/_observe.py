@@ -108,6 +108,7 @@ class Observer:
         outer = {m: [] if around is None else around._handlers[m] for m in METHODS}
         own = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
         self._handlers: dict[str, list[Callable[..., Any]]] = {m: [*outer[m], *own[m]] for m in METHODS}
+        self._over = False
         self._reading = 0
         self._read: anyio.Event | None = None
         self.scope: StreamScope | None = None
@@ -281,6 +282,11 @@ class Observer:
             if not root._reading and root._read is not None:
                 root._read.set()
 
+    async def settled_if_over(self) -> None:
+        """Do as :meth:`settled` if the run's output was read to its end; else the handlers end with the run."""
+        if self._over:
+            await self.settled()
+
     async def settled(self) -> None:
         """Wait until the handlers that read copies of streams have ended; called when the run has."""
         while self._reading:
@@ -304,6 +310,7 @@ class Observer:
             return chunk
 
         async def ended() -> Any:
+            self._root._over = self._root._over or (node is None and run.parent is None)
             whole = _whole(chunks)
             if not copied:
                 await self._ends(run, info, whole)
@@ -314,6 +321,7 @@ class Observer:
             return NO_VALUE
 
         async def failed(error: Exception) -> Any:
+            self._root._over = self._root._over or (node is None and run.parent is None)
             if node is None:
                 await self.graph_error(run, error)
             else:

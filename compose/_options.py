@@ -26,7 +26,7 @@ class RunOptions:
         callbacks: Handlers that see the run; see :class:`Callbacks`.
         at: Options for single nodes, by path (``"chat"``, ``"sub/tools"``): what the component takes
             (:class:`~anabranch.schema.ModelOptions` for a model), or a :class:`RunOptions` of its own for a nested
-            graph, or a sequence of several.
+            graph, or a sequence of several. Any node takes a :class:`RunOptions` with callbacks for it alone.
         for_all: Options for every node that takes their kind, in nested graphs too.
         tags: Labels for callbacks and events.
         metadata: Further data for callbacks and events.
@@ -85,8 +85,28 @@ def resolve(plan: Plan, options: RunOptions | None, sink: Callable[[Event], None
         raise TypeError(f"options= takes RunOptions, got {type(options).__name__}")
     from ._observe import Observer
 
-    watcher = Observer(options, sink) if options.callbacks or sink is not None else None
-    return _resolve(plan, options, watcher, "", list(options.for_all))
+    watcher = Observer(options, sink) if sink is not None or _is_watched(options) else None
+    resolved = _resolve(plan, options, watcher, "", list(options.for_all))
+    for option in options.for_all:
+        if not _is_taken(plan, option):
+            text = f"no node takes the option for all nodes of type {type(option).__name__}; leave it out"
+            raise RunOptionsError(f"for_all={option!r}: {text}")
+    return resolved
+
+
+def _is_watched(options: RunOptions) -> bool:
+    """Tell whether there are callbacks for the run or for any part of it."""
+    inner = [o for given in options.at.values() for o in _as_list(given) if isinstance(o, RunOptions)]
+    return bool(options.callbacks) or any(map(_is_watched, inner))
+
+
+def _is_taken(plan: Plan, option: Any) -> bool:
+    """Tell whether any node takes an option; a graph that is a tool may, and is not looked into."""
+    for node in plan.nodes[:-2]:
+        inside = _graph_inside(node)
+        if node.body.component == "tools" or _takes(node, option) or (inside and _is_taken(inside, option)):
+            return True
+    return False
 
 
 def resolve_inside(plan: Plan, observer: Observer | None, prefix: str, for_all: Sequence[Any]) -> ResolvedOptions:
@@ -118,16 +138,19 @@ def _resolve(
     nested: dict[str, ResolvedOptions] = {}
     for node in plan.nodes[:-2]:
         given = [o for o in for_all if _takes(node, o)] + here.get(node.key, [])
-        inside = _graph_inside(node)
+        inside, watcher = _graph_inside(node), observer
         if inside is not None:
-            inner = _inner_options(prefix + node.key, given, below.get(node.key, {}))
-            if given or node.key in below or for_all or observer is not None:
+            inner = _inner_options(options, prefix + node.key, given, below.get(node.key, {}))
+            watcher = None if observer is None else observer.inside(inner)
+            if given or node.key in below or for_all or watcher is not None:
                 deeper = [*for_all, *inner.for_all]
-                nested[node.key] = _resolve(inside, inner, observer, f"{prefix}{node.key}/", deeper)
+                nested[node.key] = _resolve(inside, inner, watcher, f"{prefix}{node.key}/", deeper)
             given = []
-        if node.body.nested is None and (given or observer is not None):
+        elif given:
+            watcher, given = _watched_node(observer, given)
+        if node.body.nested is None and (given or watcher is not None):
             body = _bound(prefix + node.key, node, given) if given else node.body
-            bodies[node.index] = body if observer is None else observer.decorate(node, body)
+            bodies[node.index] = body if watcher is None else watcher.decorate(node, body)
     return ResolvedOptions(bodies, options.max_steps, observer, options, nested=nested)
 
 
@@ -157,6 +180,20 @@ def _split(plan: Plan, at: Mapping[str, Any], prefix: str) -> tuple[dict[str, li
     return here, below
 
 
+def _watched_node(observer: Observer | None, given: Sequence[Any]) -> tuple[Observer | None, list[Any]]:
+    """Take the callbacks for one node out of its options; give who watches it, and the options that are left."""
+    left: list[Any] = []
+    for option in given:
+        callbacks_only = isinstance(option, RunOptions) and option == RunOptions(
+            callbacks=option.callbacks, tags=option.tags, metadata=option.metadata
+        )
+        if not callbacks_only:
+            left.append(option)
+        elif observer is not None:
+            observer = observer.inside(option)
+    return observer, left
+
+
 def _graph_inside(node: NodePlan) -> Plan | None:
     """Give the graph that a node is, or that it runs for every item."""
     found: Plan | None = node.body.nested if node.body.nested is not None else node.body.inside
@@ -172,7 +209,7 @@ def _takes(node: NodePlan, option: Any) -> bool:
     return isinstance(kind, type) and isinstance(option, kind)
 
 
-def _inner_options(path: str, given: Sequence[Any], at: Mapping[str, Any]) -> RunOptions:
+def _inner_options(outer: RunOptions, path: str, given: Sequence[Any], at: Mapping[str, Any]) -> RunOptions:
     inner = NO_OPTIONS
     for option in given:
         if not isinstance(option, RunOptions):
@@ -181,7 +218,8 @@ def _inner_options(path: str, given: Sequence[Any], at: Mapping[str, Any]) -> Ru
                 f"name the node inside it ({path}/…)"
             )
         inner = option
-    return replace(inner, at={**inner.at, **at})
+    context = outer.context if inner.context is None else inner.context
+    return replace(inner, at={**inner.at, **at}, context=context)
 
 
 def _bound(path: str, node: NodePlan, given: Sequence[Any]) -> Body:

@@ -104,6 +104,8 @@ class Runnable(Generic[InputT, OutputT]):
                 yield reader
             finally:
                 await reader.aclose()
+                if run.observer is not None:
+                    await run.observer.settled_if_over()
 
     async def collect(
         self, source: AsyncIterable[InputT] | Iterable[InputT], options: RunOptions | None = None
@@ -153,6 +155,8 @@ class Runnable(Generic[InputT, OutputT]):
                 yield reader
             finally:
                 await reader.aclose()
+                if run.observer is not None:
+                    await run.observer.settled_if_over()
 
     def invoke_sync(self, value: InputT, options: RunOptions | None = None) -> OutputT:
         """Do what :meth:`invoke` does from code without ``await``: a script, a notebook, also inside a running loop.
