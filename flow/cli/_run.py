@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from ...compose import Runnable
@@ -30,17 +31,25 @@ def run_graph(target: str, *, given: str | None, stream: bool) -> Coroutine[Any,
     return _stream(app, value) if stream else _invoke(app, value)
 
 
-def draw_graph(target: str) -> None:
-    """Print a graph as Mermaid text.
+def draw_graph(target: str, output: Path | None) -> None:
+    """Print a graph as Mermaid text, or write its picture to a file.
 
     Args:
         target: `FILE_OR_MODULE:GRAPH`.
+        output: The file; it ends in `.svg` or `.png`.
 
     Raises:
-        UsageError: If the target is wrong.
+        UsageError: If the target or the file is wrong.
+        MissingExtraError: If a picture is wanted and what draws it is not installed.
     """
     from ...compose import draw_mermaid
 
+    if output is not None:
+        from ._picture import check_output, write_picture
+
+        check_output(output)
+        write_picture(draw_mermaid(load_graph(target)), output)
+        return
     line = Line()
     line.write(draw_mermaid(load_graph(target)))
     line.end()
