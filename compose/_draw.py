@@ -22,6 +22,7 @@ _SPECIAL = re.compile(
     r"""["#<>&`*~|\\$%;:{}\[\]\ud800-\udfff]"""  # what Mermaid, HTML or Markdown would take for something else
     r"""|(?<![^\W_])_|_(?![^\W_])"""  # emphasis: an underscore that is not inside a word
     r"""|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]"""  # the beginning of a list or a heading
+    r"""|d(?=irection\s)"""  # a statement, wherever it stands in its line
 )
 
 
@@ -64,10 +65,10 @@ def draw_mermaid(graph: Runnable[Any, Any], *, direction: Direction = "TD") -> s
 
 
 def _quoted(text: str) -> str:
-    text = _BREAKS.sub(" ", text).strip()
+    text = _BREAKS.sub(" ", text).strip() or repr(text)
     if len(text) > LONGEST_LABEL:
         text = text[: LONGEST_LABEL - 1] + "…"
-    return f'"{_SPECIAL.sub(_escaped, text) or " "}"'
+    return f'"{_SPECIAL.sub(_escaped, text)}"'
 
 
 def _escaped(found: re.Match[str]) -> str:
