@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from importlib import import_module
 from types import coroutine
-from typing import Any
+from typing import Any, NoReturn
 
 from ._stream_backend import Drive, Interrupted, other_than
 
@@ -55,24 +55,10 @@ class AsyncioDrive(Drive):
             self.interrupted = True
             self.task.cancel()
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, Any]:  # one frame less for each of nested generators
+        yielded, context = self._yielded, self._context
+        send, throw = self.awaitable.send, self.awaitable.throw
         failure: BaseException | None = None
-        try:
-            item = yield from self._run()
-        except BaseException as error:
-            if not self.interrupted:
-                raise
-            failure = other_than(error, GeneratorExit, CancelledError)
-        else:
-            if not self.interrupted:
-                return item
-        self._take_back()
-        if self.task.cancelling() > self._cancelling:
-            raise CancelledError  # a cancellation from elsewhere came at the same time
-        raise Interrupted(failure)
-
-    def _run(self) -> Generator[Any, Any, Any]:
-        yielded, awaitable = self._yielded, self.awaitable
         try:
             while True:
                 try:
@@ -80,11 +66,23 @@ class AsyncioDrive(Drive):
                 except BaseException as error:  # noqa: BLE001  # it goes on into the awaitable
                     if self.interrupted and isinstance(error, CancelledError):
                         self._take_back()
-                    yielded = self._step(awaitable.throw, error)
+                    yielded = throw(error) if context is None else context.run(throw, error)
                 else:
-                    yielded = self._step(awaitable.send, sent)
+                    yielded = send(sent) if context is None else context.run(send, sent)
         except StopIteration as stop:
-            return stop.value
+            if not self.interrupted:
+                return stop.value
+        except BaseException as error:
+            if not self.interrupted:
+                raise
+            failure = other_than(error, GeneratorExit, CancelledError)
+        self._end(failure)
+
+    def _end(self, failure: BaseException | None) -> NoReturn:
+        self._take_back()
+        if self.task.cancelling() > self._cancelling:
+            raise CancelledError  # a cancellation from elsewhere came at the same time
+        raise Interrupted(failure)
 
     def _take_back(self) -> None:
         if not self._taken_back:

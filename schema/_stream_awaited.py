@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from contextvars import Context
 from typing import Any
 
 import anyio
 
 from ._stream_backend import Drive, Interrupted, current_backend, other_than
-from ._stream_source import PENDING, Signal, Source
+from ._stream_source import EMPTY, PENDING, Signal, Source
 
 __all__ = ()
 
@@ -18,7 +18,7 @@ __all__ = ()
 class AwaitedSource(Source):
     """A source that moves only inside some task's ``anext``."""
 
-    __slots__ = ("_closing", "_drive", "_holds_scope")
+    __slots__ = ("_closing", "_drive", "_holds_scope", "_scope_before")
 
     plain = False
 
@@ -27,6 +27,7 @@ class AwaitedSource(Source):
         self._drive: Drive | None = None  # the step that a task waits for
         self._closing: Signal | None = None  # another task broke it off and waits for its end
         self._holds_scope: bool | None = None  # see _closed; None: not started
+        self._scope_before: Any = EMPTY  # during the first step
 
     @property
     def must_await(self) -> bool:
@@ -40,25 +41,37 @@ class AwaitedSource(Source):
         raise NotImplementedError
 
     async def _resume(self, awaitable: Any, yielded: Any, context: Context | None = None) -> Any:
-        """Finish a step that has to wait; on ``aclose`` break it off, release everything, and raise."""
+        """Finish a step that has to wait; when it is broken off, close everything, and raise."""
+        try:
+            item = await self._begin_wait(awaitable, yielded, context)
+        except BaseException as error:  # noqa: BLE001
+            failure = await self._end_wait(error)
+        else:
+            failure = await self._end_wait(None)
+            if failure is None:
+                return item
+        raise failure
+
+    def _begin_wait(self, awaitable: Any, yielded: Any, context: Context | None) -> Drive:
+        """Make what finishes a step that has to wait."""
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
-        drive = self._drive = current_backend().drive(awaitable, yielded, context)
-        try:
-            return await drive
-        except Interrupted as broken_off:
-            failure = broken_off.error
-        finally:
-            self._drive = None
-            if self._closing is not None:
-                try:
-                    await self._release()
-                finally:
-                    closing, self._closing = self._closing, None
-                    closing.fire()
-        if failure is not None:
-            raise failure
-        raise anyio.ClosedResourceError
+        self._drive = current_backend().drive(awaitable, yielded, context)
+        return self._drive
+
+    async def _end_wait(self, error: BaseException | None) -> Any:
+        """After a step that had to wait, close the source if somebody waits for that; give the error to be raised."""
+        self._drive = None
+        if self._closing is not None:
+            try:
+                await self._release()
+            finally:
+                closing, self._closing = self._closing, None
+                closing.fire()
+            error = error or anyio.ClosedResourceError()
+        if isinstance(error, Interrupted):
+            return error.error or anyio.ClosedResourceError()
+        return error
 
     async def aclose(self) -> None:
         if self.closed:
@@ -82,14 +95,16 @@ class AwaitedSource(Source):
         if self._drive is not None:
             self._drive.interrupt()
 
-    async def _first(self, step: Coroutine[Any, Any, Any]) -> Any:
-        """Make the first step, and note whether what is stepped has entered a cancel scope and not left it."""
-        self._holds_scope = False
-        backend = current_backend()
-        before = backend.innermost_scope()
-        item = await step
-        self._holds_scope = backend.innermost_scope() is not before
-        return item
+    def _note_scope_before(self) -> None:
+        """Before the first step, note in which cancel scope the task is."""
+        if self._holds_scope is None:
+            self._holds_scope = False
+            self._scope_before = current_backend().innermost_scope()
+
+    def _note_scope(self) -> None:
+        """After the first step, note whether what is stepped has entered a cancel scope and not left it."""
+        self._holds_scope = current_backend().innermost_scope() is not self._scope_before
+        self._scope_before = EMPTY
 
     async def _closed(self, step: Awaitable[Any]) -> None:
         """Close what has been stepped.

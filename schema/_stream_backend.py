@@ -78,11 +78,6 @@ class Drive:
     def __await__(self) -> Generator[Any, Any, Any]:
         raise NotImplementedError
 
-    def _step(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        if self._context is None:
-            return function(argument)
-        return self._context.run(function, argument)
-
 
 class Rest:
     """Runs the rest of a half-run awaitable, after a cancellation that came before anybody awaited it, if one did."""

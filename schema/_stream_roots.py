@@ -11,7 +11,7 @@ import anyio
 
 from ._stream_awaited import AwaitedSource
 from ._stream_backend import current_backend, is_cancellation
-from ._stream_source import END, Source, as_stream_error, close_all
+from ._stream_source import EMPTY, END, Source, as_stream_error, close_all
 
 __all__ = ()
 
@@ -120,53 +120,45 @@ class GeneratorSource(AwaitedSource):
         return True
 
     async def anext(self) -> Any:
-        if self._next is None:
-            return await self._special_step()
-        step = self._next()
+        # All in one function: generators that read one another are nested as deep as their calls, and there is a limit.
+        call = self._next or self._special_call()
+        step = call()
         context = self._context
         try:
             yielded = step.send(None) if context is None else context.run(step.send, None)
         except StopIteration as stop:
+            if self._scope_before is not EMPTY:
+                self._note_scope()
             return stop.value
-        except StopAsyncIteration as error:
-            if not (self._feeds or self.closed):
-                self._next = None
-                self.finish()
-                raise
-            ending: BaseException = error
         except BaseException as error:  # noqa: BLE001
             ending = error
         else:
-            return await self._finish_step(step, yielded)
+            self._next = None
+            try:
+                item = await self._begin_wait(step, yielded, context)
+            except BaseException as error:  # noqa: BLE001
+                ending = await self._end_wait(error)
+            else:
+                if self._closing is None:
+                    self._drive = None
+                    self._next = self._generator.__anext__
+                    if self._scope_before is not EMPTY:
+                        self._note_scope()
+                    return item
+                ending = await self._end_wait(None)
         return await self._end(ending)
 
-    async def _finish_step(self, step: Any, yielded: Any) -> Any:
-        self._next = None
-        try:
-            item = await self._resume(step, yielded, self._context)
-        except BaseException as error:  # noqa: BLE001
-            ending = error
-        else:
-            self._next = self._generator.__anext__
-            return item
-        return await self._end(ending)
-
-    async def _special_step(self) -> Any:
+    def _special_call(self) -> Callable[[], Any]:
+        """Give the call that makes the next step, where that is not the usual one, or raise."""
         if self.done:
             self.last_word()
             raise StopAsyncIteration
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
-        if self._holds_scope is None:
-            self._next = self._generator.__anext__
-            return await self._first(self.anext())
+        self._note_scope_before()
         cancel, self._cancel = self._cancel, None
-        self._next = self._generator.__anext__ if cancel is None else partial(self._generator.athrow, cancel)
-        try:
-            return await self.anext()
-        finally:
-            if self._next is not None:
-                self._next = self._generator.__anext__
+        self._next = self._generator.__anext__
+        return self._next if cancel is None else partial(self._generator.athrow, cancel)
 
     def drop(self) -> None:
         for feed in self._feeds:  # the generator itself is left to the loop, which closes those that are dropped
@@ -175,21 +167,19 @@ class GeneratorSource(AwaitedSource):
     async def _end(self, error: BaseException) -> NoReturn:
         """Note how the generator ended, close what it read from, and tell the reader."""
         self._next = None
+        if self.closed:
+            raise anyio.ClosedResourceError if isinstance(error, StopAsyncIteration) else error
         cancelled = False
-        if not self.closed:
-            if isinstance(error, StopAsyncIteration):
-                self.finish()
-            elif is_cancellation(error):
-                cancelled = True
-                self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
-            else:
-                self.fail(as_stream_error(self._translated(error), "the generator of a stream"))
-                if getattr(self._generator, "ag_frame", None) is not None:
-                    await self._close_generator()  # it was broken off and gave an item all the same
+        if isinstance(error, StopAsyncIteration):
+            self.finish()
+        elif is_cancellation(error):
+            cancelled = True
+            self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
+        else:
+            self.fail(as_stream_error(self._translated(error), "the generator of a stream"))
+        if self._feeds:
             await close_all(self._feeds, quietly=self.error is not None)
-        elif isinstance(error, StopAsyncIteration):
-            raise anyio.ClosedResourceError
-        if cancelled or self.closed:
+        if cancelled:
             raise error
         self.last_word()
         raise StopAsyncIteration
@@ -242,7 +232,10 @@ class ForeignSource(AwaitedSource):
         if self._drive is not None:
             raise anyio.BusyResourceError("reading from")
         try:
-            item = await (self._step() if self._holds_scope is False else self._first(self._step()))
+            self._note_scope_before()
+            item = await self._step()
+            if self._scope_before is not EMPTY:
+                self._note_scope()
         except BaseException as error:
             if self.closed or is_cancellation(error):
                 raise

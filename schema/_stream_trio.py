@@ -91,30 +91,25 @@ class TrioDrive(Drive):
             self._abort_inner = None
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        yielded, context = self._yielded, self._context
+        send, throw = self.awaitable.send, self.awaitable.throw
         failure: BaseException | None = None
-        try:
-            item = yield from self._run()
-        except BaseException as error:
-            if not self.interrupted or isinstance(error, trio.Cancelled):
-                raise
-            failure = other_than(error, GeneratorExit, trio.Cancelled)
-        else:
-            if not self.interrupted:
-                return item
-        raise Interrupted(failure)
-
-    def _run(self) -> Generator[Any, Any, Any]:
-        yielded, awaitable = self._yielded, self.awaitable
         try:
             while True:
                 try:
                     sent = yield from self._wait(yielded)
                 except BaseException as error:  # noqa: BLE001  # it goes on into the awaitable
-                    yielded = self._step(awaitable.throw, error)
+                    yielded = throw(error) if context is None else context.run(throw, error)
                 else:
-                    yielded = self._step(awaitable.send, sent)
+                    yielded = send(sent) if context is None else context.run(send, sent)
         except StopIteration as stop:
-            return stop.value
+            if not self.interrupted:
+                return stop.value
+        except BaseException as error:
+            if not self.interrupted or isinstance(error, trio.Cancelled):
+                raise
+            failure = other_than(error, GeneratorExit, trio.Cancelled)
+        raise Interrupted(failure)
 
 
 class TrioGroup:
