@@ -101,7 +101,11 @@ class Work:
         self.frame = frame
         """Where to tell of it; None where nobody watches."""
         self.entry: Entry | None = steps.tools.find(call.name)
-        self.current = CurrentCall(call.id, call.name, call.name if self.entry is None else self.entry.name, position)
+        entry = self.entry
+        if entry is None:
+            self.current = CurrentCall(call.id, call.name, call.name, position)
+        else:
+            self.current = CurrentCall(call.id, call.name, entry.name, position, entry.risk)
         self.arguments: Mapping[str, Any] | None = None
         self.error: Exception | None = None
         """Why the node has to fail, once the other calls are done."""

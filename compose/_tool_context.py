@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._context import current_frame
+
+if TYPE_CHECKING:
+    from ..schema import Risk
 
 T = TypeVar("T")
 
@@ -14,9 +17,9 @@ T = TypeVar("T")
 class CurrentCall:
     """The tool call that the code which asks is part of; :func:`current_tool_call` gives it."""
 
-    __slots__ = ("arguments", "id", "name", "position", "tool")
+    __slots__ = ("arguments", "id", "name", "position", "risk", "tool")
 
-    def __init__(self, id: str, name: str, tool: str, position: int) -> None:
+    def __init__(self, id: str, name: str, tool: str, position: int, risk: Risk = "safe") -> None:
         self.id = id
         """The id of the call."""
         self.name = name
@@ -25,6 +28,8 @@ class CurrentCall:
         """The tool's own name."""
         self.position = position
         """The place of the call in its message, from 0."""
+        self.risk: Risk = risk
+        """What the call may do, as the tool says."""
         self.arguments: Mapping[str, Any] | None = None
         """The validated arguments; None before they are, and where there is no such tool."""
 

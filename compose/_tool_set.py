@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic_core import from_json
 
-from ..schema import Tool, ToolArgumentsError, ToolDefinitionError, ToolInfo
+from ..schema import Risk, Tool, ToolArgumentsError, ToolDefinitionError, ToolInfo
 from .errors import UnknownToolError
 
 ErrorPolicy = Literal["tell_model", "raise"]
@@ -47,7 +47,19 @@ class ToolAlias:
 class Entry:
     """A tool and what was decided about it."""
 
-    __slots__ = ("name", "parallel", "plain", "policies", "renames", "retries", "run", "timeout", "tool", "validate")
+    __slots__ = (
+        "name",
+        "parallel",
+        "plain",
+        "policies",
+        "renames",
+        "retries",
+        "risk",
+        "run",
+        "timeout",
+        "tool",
+        "validate",
+    )
 
     def __init__(self, tool: Tool, policies: Mapping[str, ErrorPolicy], timeout: float | None) -> None:
         self.tool = tool
@@ -58,6 +70,7 @@ class Entry:
         self.timeout = timeout if own is None else own
         self.retries: int = getattr(tool, "retries", 0)
         self.parallel: bool = getattr(tool, "parallel", True)
+        self.risk: Risk = getattr(tool, "risk", "safe")
         self.policies = policies
         self.renames: Mapping[str, str] = {}
         self.plain = self.timeout is None and not self.retries

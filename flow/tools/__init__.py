@@ -2,45 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._calculator import calculator
-from ._clock import clock_tool, current_time
-from ._files import file_tools
-from .errors import (
-    CalculationError,
-    FileAccessError,
-    McpConnectionError,
-    McpError,
-    McpWarning,
-    UnknownTimezoneError,
-)
+from ...schema._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from ._calculator import calculator
+    from ._clock import clock_tool, current_time
+    from ._files import file_tools
+    from .ask import (
+        ChoiceQuestion,
+        ConfirmQuestion,
+        Decision,
+        InputQuestion,
+        MultiChoiceQuestion,
+        ToolApproval,
+        ask_choice,
+        ask_confirm,
+        ask_input,
+        ask_multi_choice,
+        confirm_risky,
+    )
+    from .errors import (
+        CalculationError,
+        FileAccessError,
+        McpConnectionError,
+        McpError,
+        McpWarning,
+        UnknownTimezoneError,
+    )
     from .mcp import McpTool, mcp_tools
 
 __all__ = (
     "CalculationError",
+    "ChoiceQuestion",
+    "ConfirmQuestion",
+    "Decision",
     "FileAccessError",
+    "InputQuestion",
     "McpConnectionError",
     "McpError",
     "McpTool",
     "McpWarning",
+    "MultiChoiceQuestion",
+    "ToolApproval",
     "UnknownTimezoneError",
+    "ask_choice",
+    "ask_confirm",
+    "ask_input",
+    "ask_multi_choice",
     "calculator",
     "clock_tool",
+    "confirm_risky",
     "current_time",
     "file_tools",
     "mcp_tools",
 )
 
-# Imported when they are asked for: they need more of the engine, and what they need takes time to import.
-_LATER = {"McpTool": "mcp", "mcp_tools": "mcp"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{_LATER[name]}", __name__), name)
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "_calculator": ("calculator",),
+        "_clock": ("clock_tool", "current_time"),
+        "_files": ("file_tools",),
+        "ask": (
+            "ChoiceQuestion",
+            "ConfirmQuestion",
+            "Decision",
+            "InputQuestion",
+            "MultiChoiceQuestion",
+            "ToolApproval",
+            "ask_choice",
+            "ask_confirm",
+            "ask_input",
+            "ask_multi_choice",
+            "confirm_risky",
+        ),
+        "errors": (
+            "CalculationError",
+            "FileAccessError",
+            "McpConnectionError",
+            "McpError",
+            "McpWarning",
+            "UnknownTimezoneError",
+        ),
+        "mcp": ("McpTool", "mcp_tools"),
+    },
+)

@@ -12,10 +12,10 @@ from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
 
 import anabranch.flow.tools
-from anabranch.compose import ToolsNode
-from anabranch.flow.tools import McpError, mcp_tools
+from anabranch.compose import END, START, Graph, Interrupt, RunOptions, ToolsNode
+from anabranch.flow.tools import McpError, confirm_risky, mcp_tools
 from anabranch.flow.tools._mcp_servers import label_of_command, label_of_url
-from anabranch.schema import MissingExtraError, Risk, Tool, ToolDefinitionError
+from anabranch.schema import Message, MissingExtraError, Risk, Tool, ToolCall, ToolDefinitionError
 
 
 def server_with(*names: str, **annotations: ToolAnnotations) -> MCPServer:
@@ -96,6 +96,24 @@ async def test_the_risk_of_a_tool_is_what_is_given_or_else_what_the_server_says(
 ) -> None:
     async with mcp_tools(server=server_with("silent", **HINTS), risk=given) as tools:
         assert [tool.risk for tool in tools] == risks
+
+
+@pytest.mark.anyio
+async def test_a_person_is_asked_before_a_tool_of_a_server_that_may_destroy_something() -> None:
+    asked: list[str] = []
+
+    def decide(question: Interrupt) -> bool:
+        asked.append(question.payload.tool)
+        return False
+
+    async with mcp_tools(server=server_with(**HINTS)) as tools:
+        graph = Graph[Message, list[Message]]()
+        graph.add_edge(START, graph.add_node("tools", ToolsNode(tools, middlewares=[confirm_risky()])))
+        graph.add_edge("tools", END)
+        calls = Message.assistant(tool_calls=[ToolCall(id=name, name=name) for name in HINTS])
+        answers = await graph.compile().invoke(calls, RunOptions(on_interrupt=decide))
+    assert sorted(asked) == ["adds", "deletes", "unsure"]
+    assert [answer.is_error for answer in answers] == [False, True, True, True]
 
 
 @pytest.mark.anyio
