@@ -160,13 +160,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_take_ctrl_c,  # noqa: PLW1509 - the child has one thread still
     )
-
-
-def _take_ctrl_c() -> None:
-    """Let the child be interrupted although this process may have been started in the background, where it cannot be."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def finish(process: subprocess.Popen[str]) -> Run:
