@@ -100,6 +100,10 @@ class AnthropicChat(ProviderModel):
         return await super().generate(messages, options)
 
     @override
+    def _settings_for_whole(self, client: Any) -> dict[str, Any]:
+        return {"timeout": client.timeout}  # else it refuses to wait for some models
+
+    @override
     def _endpoint(self, client: Any) -> Any:
         return client.messages
 

@@ -76,9 +76,10 @@ def _named(message: Message, written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(position: int, message: Message) -> str | list[dict[str, Any]]:
-    if isinstance(message.content, str):
-        return message.content
-    return list(_blocks(position, message.content))
+    blocks = [] if isinstance(message.content, str) else list(_blocks(position, message.content))
+    if any(block.keys() != {"type", "text"} for block in blocks):
+        return blocks
+    return message.text  # some servers take nothing but text
 
 
 def _blocks(position: int, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:

@@ -146,7 +146,9 @@ class ProviderModel(ABC):
         origin = self._origin(options)
         request = self._call(self._request(messages, options), options)
         with translating(origin):
-            answer = await self._endpoint(self._clients.current()).with_raw_response.create(**request)
+            client = self._clients.current()
+            endpoint = self._endpoint(client).with_raw_response
+            answer = await endpoint.create(**{**self._settings_for_whole(client), **request})
             body = json.loads(answer.http_response.content)
         reader = self._reader(origin, answer.http_response.headers)
         (message,) = _reading(origin, lambda: (reader.whole(body),))
@@ -179,7 +181,7 @@ class ProviderModel(ABC):
             async with endpoint.create(stream=True, **request) as answer:
                 response = answer.http_response
                 reader = self._reader(origin, response.headers)
-                if "json" in response.headers.get("content-type", ""):  # a server that does not stream
+                if response.headers.get("content-type", "").startswith("application/json"):  # it does not stream
                     body = json.loads(await response.aread())
                     for chunk in _reading(origin, lambda: (reader.whole(body),)):
                         yield chunk
@@ -198,6 +200,10 @@ class ProviderModel(ABC):
     def _streamed(self, body: dict[str, Any]) -> dict[str, Any]:
         """Say what a request says only for a stream."""
         return body
+
+    def _settings_for_whole(self, client: Any) -> dict[str, Any]:
+        """Say what the client has to be told when it waits for an answer in one piece."""
+        return {}
 
     @abstractmethod
     def _endpoint(self, client: Any) -> Any:

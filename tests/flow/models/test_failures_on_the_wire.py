@@ -267,7 +267,7 @@ async def test_a_stream_that_falls_silent_is_given_up(serve: Any, kind: type[Mod
 
     async with serve(script) as wire:
         with pytest.raises(TimedOut):
-            await wire.streamed(kind, timeout=0.05)
+            await wire.streamed(kind, timeout=0.2)
         await closed(wire)
 
 

@@ -212,6 +212,11 @@ async def test_anthropic_is_always_told_how_much_it_may_write(serve: Any) -> Non
     assert (await sent(serve, AnthropicChat, max_tokens=10))["max_tokens"] == 10
 
 
+async def test_anthropics_client_waits_for_every_model(serve: Any) -> None:
+    options = ModelOptions(model="claude-opus-4-1@20250805", max_tokens=20_000)  # one of which it would not
+    assert (await sent(serve, AnthropicChat, options=options))["max_tokens"] == 20_000
+
+
 async def test_a_long_answer_of_anthropic_is_streamed_even_if_wanted_whole(serve: Any) -> None:
     start: dict[str, Any] = {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {}}}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "long"}}

@@ -260,7 +260,7 @@ async def test_a_part_of_another_provider_is_left_out(serve: Any) -> None:
     foreign = ProviderPart(provider="elsewhere", type="search", data={})
     history = [Message.user([foreign, "hi"]), Message.assistant([*parts, foreign])]
     assert (await sent(serve, OpenAIChat, history))["messages"] == [
-        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "ok"},
     ]
     assert (await sent(serve, OpenAIResponses, history))["input"] == [
