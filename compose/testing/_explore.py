@@ -1,4 +1,4 @@
-"""One graph under many orders of completion: each node waits with its result until the explorer lets it finish.
+"""One graph under many orders of completion: each node waits before its work until the explorer lets it go.
 
 The explorer is the only one that decides. It waits until nothing in the run can move, looks who stands at the gate,
 lets one through, and so on until the run has ended; so a run is determined by the list of its decisions. The first run
@@ -30,10 +30,10 @@ class Explored:
     """One run under one order of completion.
 
     Attributes:
-        order: The paths of the nodes as they finished (and, in stream mode, gave their chunks).
+        order: The paths of the nodes as they did their work and finished (and, in stream mode, gave their chunks).
         output: What the run gave, or None.
         error: What it raised, or None.
-        waiting: For each entry of ``order``, the paths of all that could have finished at that moment.
+        waiting: For each entry of ``order``, the paths of all that could have been the ones at that moment.
     """
 
     order: tuple[str, ...]
@@ -54,8 +54,8 @@ async def explore(
     """Run a compiled graph again and again, with its nodes finishing in another order each time.
 
     All orders are tried if there are no more than ``orders``; otherwise so many, chosen by a seed. Every node is made
-    asynchronous for that, and holds its result back until it is told to finish. In stream mode every chunk is held back
-    too. Nodes that wait for something outside (a timer, a thread) are waited for.
+    asynchronous for that, and waits before it does anything, as if it were slow, until it is let go. In stream mode
+    every chunk waits too. Nodes that wait for something outside (a timer, a thread) are waited for.
 
     Args:
         app: The compiled graph.
@@ -127,36 +127,31 @@ Ticket = tuple[str, int]
 
 
 class Gate:
-    """Holds back every node that has its result, and lets one through at a time."""
+    """Holds back every node that could run, and lets one go at a time."""
 
     def __init__(self, decide: Callable[[int, int], int]) -> None:
         self._decide = decide
         self._tickets = 0
-        self._starting: dict[Ticket, anyio.Event] = {}
         self._held: dict[Ticket, anyio.Event] = {}
         self._arrived = anyio.Event()
 
     async def started(self, path: str) -> None:
-        """Let nodes that start at the same time start one after the other, by their paths, not as the loop likes."""
-        await self._wait(path, self._starting)
-
-    async def ended(self, path: str, error: BaseException | None) -> None:
-        """Hold the node back."""
-        await self._wait(path, self._held)
-
-    async def _wait(self, path: str, room: dict[Ticket, anyio.Event]) -> None:
+        """Hold a node back before it does anything."""
         self._tickets += 1
         ticket = path, self._tickets
-        event = room[ticket] = anyio.Event()
+        event = self._held[ticket] = anyio.Event()
         self._arrived.set()
         try:
             await event.wait()
         finally:
-            room.pop(ticket, None)
+            self._held.pop(ticket, None)
+
+    async def ended(self, path: str, error: BaseException | None) -> None:
+        """Let a node that has done its work finish at once."""
 
     async def chunk(self, path: str) -> None:
-        """Hold the chunk back."""
-        await self.ended(path, None)
+        """Hold a chunk back."""
+        await self.started(path)
 
     def opened(self, generator: Any) -> None:
         """Streams may be opened at once."""
@@ -180,9 +175,6 @@ class Gate:
                 await nothing_moves()
                 if outcome:
                     break
-                if self._starting:
-                    self._starting.pop(min(self._starting)).set()
-                    continue
                 if not self._held:
                     self._arrived = anyio.Event()
                     await self._arrived.wait()
