@@ -94,7 +94,7 @@ class GeneratorSource(AwaitedSource):
         feeds: Sources that only this generator reads: they are closed with it.
     """
 
-    __slots__ = ("_cancel", "_context", "_feeds", "_generator", "_holds_scope", "_next", "_translate")
+    __slots__ = ("_cancel", "_context", "_feeds", "_generator", "_next", "_translate")
 
     def __init__(
         self,
@@ -108,10 +108,7 @@ class GeneratorSource(AwaitedSource):
         self._context = context
         self._translate = translate
         self._feeds = feeds
-        self._next: Callable[[], Any] | None = (
-            None  # None: not started, or over, or something is special about the next step
-        )
-        self._holds_scope: bool | None = None  # None: not started
+        self._next: Callable[[], Any] | None = None  # None: something is special about the next step
         self._cancel: BaseException | None = None
 
     def cancel_next(self, error: BaseException) -> bool:
