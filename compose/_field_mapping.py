@@ -431,13 +431,13 @@ def _check_required(place: Place, given: Mapping[Path, Any]) -> bool:
 
 def _unfilled(place: Place, form: Any) -> Iterator[str]:
     try:
-        required = (place.maker or maker_of(form, ())).required
+        maker = place.maker or maker_of(form, ())
     except FieldError:
         return
-    for name in required:
+    for name in maker.required:
         if name not in place.parts:
             where = shown((*place.path, name))
-            yield f"nothing fills {where} of the input ({type_name(form)}), which is required"
+            yield f"nothing fills {where} of the input ({type_name(maker.form)}), which is required"
 
 
 def _fresh(value: Any) -> Any:
