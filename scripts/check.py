@@ -123,6 +123,9 @@ def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report)
         for line in process.stdout:
             print(line, end="", flush=True)
             last_line = line.rstrip() or last_line
+    if process.returncode < 0:
+        last_line = f"pytest was ended by signal {-process.returncode}"
+        print(f"\n{last_line}", flush=True)
     report.add(name, 0 if process.returncode == NO_TESTS else process.returncode, started)
     return last_line
 
