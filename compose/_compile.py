@@ -205,6 +205,8 @@ class _Planner:
             next=self._only_successor(index),
             single=_single(self.edges[index], self.branches[index]),
             plain=_is_plain(node, body),
+            # A post-handler of values reads the stream inside the context in which the stream would run.
+            flows=_runs_once(node) and body.transform is not None and body.nested is None and node.post is None,
             bare=_is_plain(node, body) and _is_bare(node),
             handled=_is_plain(node, body) and _is_handled(node),
             choice=self._choice(index),
@@ -313,9 +315,12 @@ def _single(edges: list[EdgePlan], branches: list[BranchPlan]) -> int:
     return edge.target if edge.control and edge.data and edge.check is None else -1
 
 
+def _runs_once(node: NodeSpec) -> bool:
+    return node.timeout is None and node.retry is None
+
+
 def _is_plain(node: NodeSpec, body: Body) -> bool:
-    once = node.timeout is None and node.retry is None and not body.blocking
-    return once and body.invoke is not None and body.nested is None
+    return _runs_once(node) and not body.blocking and body.invoke is not None and body.nested is None
 
 
 def _is_handled(node: NodeSpec) -> bool:

@@ -19,7 +19,7 @@ from ._route import chosen_ends
 from ._run import Run
 from ._spec import Retry
 from ._state import StateCell
-from ._streams import boxed, chunks_to_value
+from ._streams import boxed, chunks_to_value, node_reader
 from .errors import GraphRunError, NodeTimeoutError, StepLimitExceeded
 
 ONCE = Retry(attempts=1)
@@ -36,9 +36,24 @@ async def run_node(run: Run, node: NodePlan, packet: Packet) -> Packet:
         work = work_in(packet)
         if work is not None:
             packet = await within(context, finish_plain(run, node, work))
+    elif node.flows and run.packets.streaming and not run.bodies:
+        packet = await _flow(run, node, context, packet)
     else:
         packet = await within(context, execute(run, node, packet))
     return await finished(run, node, context, packet)
+
+
+async def _flow(run: Run, node: NodePlan, context: Context, reader: StreamReader[Any]) -> StreamReader[Any]:
+    """Run a node from a stream to a stream that nothing keeps from starting at once."""
+    try:
+        made = context.run(node.body.transform, reader)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        work = work_in(made)
+        if work is not None:
+            made = await within(context, work)
+    except Exception as error:
+        located = run.located(run.path(node), "node", error)
+        raise located from located.__cause__
+    return node_reader(run, node, made, reader, context)
 
 
 async def prepared(run: Run, node: NodePlan, context: Context, packet: Packet) -> Packet:
@@ -94,7 +109,7 @@ async def run_line(  # noqa: C901  (see below)
     Nothing else of the run may be at work or waiting.
     """
     if run.packets.streaming or run.bodies:
-        return node, await run_node(run, node, packet), None
+        return await _run_line_step_by_step(run, node, packet)
     nodes, base = run.plan.nodes, run.base
     while True:
         if node.bare:
@@ -124,6 +139,18 @@ async def run_line(  # noqa: C901  (see below)
                 return nodes[target], packet, None
         node = nodes[target]
         count_step(run, (target,))
+
+
+async def _run_line_step_by_step(
+    run: Run, node: NodePlan, packet: Packet
+) -> tuple[NodePlan, Packet, Collection[int] | None]:
+    """Run a line of nodes in stream mode, or one that is watched."""
+    packet = await run_node(run, node, packet)
+    while node.next >= 0:
+        node = run.plan.nodes[node.next]
+        count_step(run, (node.index,))
+        packet = await run_node(run, node, packet)
+    return node, packet, None
 
 
 async def _run_handled(run: Run, node: NodePlan, state: StateCell, context: Context, packet: Packet) -> Packet:

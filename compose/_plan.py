@@ -85,6 +85,8 @@ class NodePlan:
     is; so that the one end that is chosen can run at once."""
     plain: bool = False
     """Whether running the body in value mode is nothing but calling ``body.invoke`` (and awaiting)."""
+    flows: bool = False
+    """Whether running the body in stream mode is nothing but calling ``body.transform``."""
     bare: bool = False
     """Whether the node is plain and nothing comes before or after the body."""
     handled: bool = False

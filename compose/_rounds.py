@@ -38,10 +38,6 @@ class Inbox:
 
     async def put(self, run: Run, source: NodePlan, packet: Packet, known: Collection[int] | None = None) -> None:
         """Send a finished node's output on; ``known`` is what its one branch chose, if it was asked already."""
-        if source.single >= 0:
-            self._triggered.add(source.single)
-            await self._keep(run, source, source.single, packet)
-            return
         for target, live, control, data, given in await deliveries(run, source, packet, known):
             if not live:
                 continue
@@ -49,6 +45,17 @@ class Inbox:
                 self._triggered.add(target)
             if data:
                 await self._keep(run, source, target, given)
+
+    def put_at_once(self, source: NodePlan, packet: Packet) -> bool:
+        """Send a finished node's output on if it goes to one node where nothing of it waits; tell whether it did."""
+        if source.single < 0:
+            return False
+        box = self._sent.setdefault(source.single, {})
+        if source.index in box:
+            return False
+        self._triggered.add(source.single)
+        box[source.index] = packet
+        return True
 
     async def _keep(self, run: Run, source: NodePlan, target: int, packet: Packet) -> None:
         """Keep what was sent until it is taken; what its sender sent before and was not taken yet gives way."""
@@ -132,7 +139,8 @@ async def _next_tasks(
     run: Run, inbox: Inbox, done: Sequence[Task], held: list[Packet], known: Collection[int] | None
 ) -> list[Task]:
     for place, (node, packet) in enumerate(done):
-        await inbox.put(run, node, packet, known)
+        if not inbox.put_at_once(node, packet):
+            await inbox.put(run, node, packet, known)
         if held:
             held[place] = None
     held.clear()
@@ -168,8 +176,10 @@ async def _perform(run: Run, crew: Crew, nodes: Sequence[NodePlan], held: list[P
     while pending:
         pending -= _gather(run, nodes, held, await crew.news())
     for slot, node in enumerate(nodes):
-        if not node.bare:
+        if node.post is not None:
             held[slot] = await finished(run, node, contexts[slot], held[slot])
+        elif node.output_key is not None:
+            held[slot] = run.packets.wrap(run, node, held[slot])
     return list(zip(nodes, held, strict=True))
 
 
