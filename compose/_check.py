@@ -18,7 +18,7 @@ from ._keys import END, START, Trigger
 from ._merge import mergeable, unmergeable_text
 from ._plan import Plan
 from ._spec import BranchSpec, EdgeSpec, GraphSpec, HandlerSpec, NodeSpec
-from ._topology import conditions, cycles, exclusive, reachable, reversed_graph, topological_order
+from ._topology import conditions, cycles, depths, exclusive, reachable, reversed_graph, topological_order
 from ._types import Fit, fits, type_name
 from .errors import GraphCompileError, GraphWarning, Problem
 
@@ -335,7 +335,7 @@ class Checked:
         suspects = {t: s for t, s in incoming.items() if len(s) > 1 and t not in joins}
         if not suspects:
             return
-        depth = _depths(runs, self.count - 1)
+        depth = depths(runs, self.count - 1)
         for target, sources in suspects.items():
             behind = reachable(runs, [target])
             forward = [s for s in sources if s not in behind and s in depth]
@@ -491,18 +491,3 @@ def _union(forms: Sequence[Any]) -> Any:
         if form not in distinct:
             distinct.append(form)
     return distinct[0] if len(distinct) == 1 else Union[tuple(distinct)]  # noqa: UP007 - made at run time
-
-
-def _depths(successors: Sequence[Sequence[int]], start: int) -> dict[int, int]:
-    """Give each node's shortest distance from the start."""
-    depth = {start: 0}
-    front: list[int] = [start]
-    while front:
-        following = [t for n in front for t in successors[n]]
-        step = depth[front[0]] + 1
-        front = []
-        for target in following:
-            if target not in depth:
-                depth[target] = step
-                front.append(target)
-    return depth

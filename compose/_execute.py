@@ -161,9 +161,9 @@ async def _run_handled(run: Run, node: NodePlan, state: StateCell, context: Cont
     if work is not None:
         packet = await within(context, work)
     try:
-        packet = context.run(node.body.invoke, packet)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        work = work_in(packet)
-        return packet if work is None else await within(context, work)
+        made: Packet = context.run(node.body.invoke, packet)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        work = work_in(made)
+        return made if work is None else await within(context, work)
     except Exception as error:
         located = run.located(run.path(node), "node", error)
         raise located from located.__cause__

@@ -125,3 +125,18 @@ def exclusive(first: set[Condition], second: set[Condition], single: set[tuple[i
         for source, branch, end in first
         for other_source, other_branch, other_end in second
     )
+
+
+def depths(successors: Successors, start: int) -> dict[int, int]:
+    """Give each node's shortest distance from the start."""
+    depth = {start: 0}
+    front: list[int] = [start]
+    while front:
+        following = [t for n in front for t in successors[n]]
+        step = depth[front[0]] + 1
+        front = []
+        for target in following:
+            if target not in depth:
+                depth[target] = step
+                front.append(target)
+    return depth
