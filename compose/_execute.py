@@ -163,10 +163,12 @@ async def _run_handled(run: Run, node: NodePlan, state: StateCell, context: Cont
     try:
         made: Packet = context.run(node.body.invoke, packet)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         work = work_in(made)
-        return made if work is None else await within(context, work)
+        if work is not None:
+            made = await within(context, work)
     except Exception as error:
         located = run.located(run.path(node), "node", error)
         raise located from located.__cause__
+    return made  # pyright: ignore[reportUnknownVariableType]
 
 
 async def _ask_in_place(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
