@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -141,6 +142,17 @@ def test_an_error_about_a_missing_package_names_an_extra_that_exists(path: Path)
                 assert extra in project["optional-dependencies"]
             case _:
                 pass
+
+
+def test_the_constraints_cover_every_requirement_and_name_no_host() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    constraints = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8")
+    lists = [settings["project"]["dependencies"], *settings["project"]["optional-dependencies"].values()]
+    lists += settings["dependency-groups"].values()
+    wanted = {requirement for found in lists for requirement in found if isinstance(requirement, str)}
+    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in wanted} - {"anabranch"}
+    assert names <= set(re.findall(r"^([\w.-]+)==", constraints, re.MULTILINE))
+    assert "://" not in constraints
 
 
 def test_ci_runs_the_command_that_the_readme_names() -> None:
