@@ -68,7 +68,7 @@ class Link:
         self.is_ending = False
         """Whether the server has begun to end, and why will soon be known."""
         self.in_doubt = False
-        """Whether a call took too long, so that the server may hang."""
+        """Whether a call was given up, so that the server may hang."""
         self.left_out: dict[str, str] = {}
         """What the server listed and cannot be used, with the reasons."""
         self._calls: set[anyio.CancelScope] = set()
@@ -77,6 +77,11 @@ class Link:
     def is_over(self) -> bool:
         """Whether another connection is needed."""
         return self.is_ending or self.lost is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way."""
+        return bool(self._calls)
 
     def ends(self) -> None:
         """Note that no more calls should be sent; those that are under way learn of it by :meth:`lose`."""
@@ -108,12 +113,14 @@ class Link:
             self._calls.add(scope)
             try:
                 yield scope
+            except anyio.get_cancelled_exc_class():
+                self.in_doubt = True  # perhaps someone else's time limit was shorter
+                raise
             finally:
                 self._calls.discard(scope)
         if scope.cancelled_caught:
             if self.lost is not None:
                 raise McpConnectionError(self.lost)
-            self.in_doubt = True
             raise TimeoutError
 
 
@@ -177,7 +184,8 @@ class Connection:
             if link.client is None:
                 link.lose("it was never made")
                 raise McpConnectionError(f"cannot connect to the MCP server {self.label}: {link.lost}")
-            if not link.in_doubt or await self._is_alive(link):
+            # One that works on a call may have no time to answer another; and to give it up would cost that call.
+            if not link.in_doubt or link.is_busy or await self._is_alive(link):
                 return link
 
     async def _is_alive(self, link: Link) -> bool:
