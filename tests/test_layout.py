@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -36,6 +37,16 @@ NEEDS_EXTRAS = {
 
 FILE_LIMIT = 500  # lines
 FUNCTION_LIMIT = 60  # lines without docstring, comments and blank lines
+
+
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def name_of(path: Path) -> str:
@@ -92,33 +103,53 @@ def test_the_bare_names_of_the_parts_are_never_imported() -> None:
     assert not {"schema", "compose", "flow"} & set(sys.modules)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_imports_only_the_foundation_when_it_is_imported(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    external = {name for name in top_level_imports(tree) if name not in sys.stdlib_module_names}
-    assert external <= FOUNDATION | allowed_beyond_foundation(path)
+def test_a_module_imports_only_the_foundation_when_it_is_imported() -> None:
+    external = {
+        name_of(path): found
+        for path in MODULES
+        if (
+            found := set(top_level_imports(parsed(path)))
+            - set(sys.stdlib_module_names)
+            - FOUNDATION
+            - allowed_beyond_foundation(path)
+        )
+    }
+    assert external == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_inside_the_library_imports_of_its_own_code_are_relative(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0}
-    names |= {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
-    assert not {name for name in names if name.split(".")[0] == "anabranch"}
+def test_inside_the_library_imports_of_its_own_code_are_relative() -> None:
+    absolute = [
+        (name_of(path), name)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        for name in imported_names(node)
+        if name.split(".")[0] == "anabranch"
+    ]
+    assert absolute == []
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=name_of)
-def test_a_file_has_a_size_that_can_be_read(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines <= FILE_LIMIT
+def imported_names(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module, _, 0):
+            return [str(module)]
+        case _:
+            return []
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=name_of)
-def test_a_function_fits_on_a_screen(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    lines = source.splitlines()
-    lengths = {f.name: code_lines(f, lines) for f in functions(ast.parse(source))}
-    assert not {name: length for name, length in lengths.items() if length > FUNCTION_LIMIT}
+def test_a_file_has_a_size_that_can_be_read() -> None:
+    lengths = {name_of(path): len(lines_of(path)) for path in [*MODULES, *TESTS]}
+    assert {name: length for name, length in lengths.items() if length > FILE_LIMIT} == {}
+
+
+def test_a_function_fits_on_a_screen() -> None:
+    lengths = {
+        (name_of(path), function.name): code_lines(function, lines_of(path))
+        for path in [*MODULES, *TESTS]
+        for function in functions(parsed(path))
+    }
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LIMIT} == {}
 
 
 @pytest.mark.parametrize("part", ["anabranch", *(f"anabranch.{part}" for part in PARTS)])
@@ -133,15 +164,17 @@ def packages_after(statement: str) -> set[str]:
     return {name for name in done.stdout.split() if not name.startswith("_sysconfigdata")}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_an_error_about_a_missing_package_names_an_extra_that_exists(path: Path) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Call(ast.Name("MissingExtraError"), [_, ast.Constant(str(extra))]):
-                assert extra in project["optional-dependencies"]
-            case _:
-                pass
+def test_an_error_about_a_missing_package_names_an_extra_that_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named: set[str] = set()
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            match node:
+                case ast.Call(ast.Name("MissingExtraError"), [_, ast.Constant(str(extra))]):
+                    named.add(extra)
+                case _:
+                    pass
+    assert named <= set(extras)
 
 
 def test_the_constraints_cover_every_requirement_and_name_no_host() -> None:
