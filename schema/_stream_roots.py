@@ -174,6 +174,9 @@ class GeneratorSource(AwaitedSource):
             self.fail(anyio.BrokenResourceError("the stream's generator was cancelled in the middle of a step"))
         else:
             self.fail(as_stream_error(self._translated(error), "the generator of a stream"))
+            if getattr(self._generator, "ag_frame", None) is not None:
+                # It was broken off in a wait that cannot be aborted, and gave an item instead of ending.
+                await self._close_generator()
         if self._feeds:
             await close_all(self._feeds, quietly=self.error is not None)
         if cancelled:
