@@ -34,9 +34,14 @@ def node_reader(
     def locate(error: BaseException) -> BaseException:
         return run.located(run.path(node), "node", error) if isinstance(error, Exception) else error
 
-    generator = made if isasyncgen(made) else _relay(StreamReader.from_iterable(made))
+    feeds: list[StreamReader[Any]] = [] if fed is None else [fed]
+    generator = made
+    if not isasyncgen(made):
+        source: StreamReader[Any] = StreamReader.from_iterable(made)
+        generator = _relay(source)
+        feeds.append(source)  # a generator that was never started closes nothing
     return StreamReader._from_generator(  # pyright: ignore[reportPrivateUsage]
-        generator, context=context or run.context(node), translate=locate, feeds=() if fed is None else (fed,)
+        generator, context=context or run.context(node), translate=locate, feeds=feeds
     )
 
 
