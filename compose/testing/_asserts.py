@@ -116,11 +116,13 @@ def _assert_same_runs(app: Runnable[Any, Any], expected: Interpretation, log: di
 
 
 def is_silent(app: Runnable[Any, Any], path: str) -> bool:
-    """Tell whether a node is one that no log mentions: a passthrough, or a graph."""
-    plan = app.plan
+    """Tell whether a node is one that no log mentions: a passthrough, a graph, or an item of a map."""
+    plan: Plan | None = app.plan
     *around, key = path.split("/")
     for outer in around:
-        plan = plan.nodes[plan.keys[outer]].body.nested
+        plan = None if plan is None else plan.nodes[plan.keys[outer]].body.nested
+    if plan is None or key not in plan.keys:
+        return True
     body = plan.nodes[plan.keys[key]].body
     return body.nested is not None or body.component == "passthrough"
 

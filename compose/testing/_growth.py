@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from .._keys import END, START
-from ._sketch import BranchSketch, EdgeSketch, GraphSketch, NodeSketch
+from ._sketch import BranchSketch, EdgeSketch, GraphSketch, MapSketch, NodeSketch
 from .pieces import FORMS, ITEMS, RECORD, TEXT, Choice, Form, Handler, Piece, pieces_from
 
 __all__ = ("Dice", "Growth", "Limits")
@@ -257,6 +257,8 @@ class Growth:
             return RECORD
         if isinstance(node.work, Piece):
             return node.work.rule.input
+        if isinstance(node.work, MapSketch):
+            return ITEMS
         return node.work.input if isinstance(node.work, GraphSketch) else None
 
     def _join(self, sources: list[Loose]) -> None:
@@ -312,6 +314,8 @@ class Growth:
             return replace(node, work=sketch), sketch.output
         if passes and self.dice.rarely():
             return node, kind
+        if kind == ITEMS and self.dice.rarely():
+            return replace(node, work=self._map(node.key)), ITEMS
         names = [n for n in pieces_from(kind) if self.limits.failing or n != "refuse"]
         made = [Piece(n, node.key if n in ("add", "put", "refuse", "each", "mark") else "") for n in names]
         if same:
@@ -324,6 +328,16 @@ class Growth:
         if piece.form in ("stream", "transform", "lambda"):
             piece = replace(piece, size=self.dice.pick((1, 2, 0)))
         return replace(node, work=piece), piece.rule.output
+
+    def _map(self, key: str) -> MapSketch:
+        """Choose what is done to each item of a list."""
+        if self.limits.nesting and self.dice.rarely():
+            inner = replace(self.limits, nodes=2, nesting=0, trigger=None)
+            sketch = grown(self.dice, inner, TEXT, 1)
+            if sketch.output is TEXT:
+                return MapSketch(sketch)
+        forms: Sequence[Form] = FORMS if self.limits.streams else FORMS[:2]
+        return MapSketch(Piece("add", key, self.dice.pick(forms)))
 
     def _with_handlers(self, node: NodeSketch, output: Any) -> NodeSketch:
         if not self.state or node.work is None:

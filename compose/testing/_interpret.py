@@ -9,6 +9,7 @@ from typing import Any
 
 from .._graph import GraphLike
 from .._keys import Trigger
+from .._plan import Plan
 from .._runnable import Runnable
 from .._spec import GraphSpec
 from .._sync import run_sync
@@ -16,6 +17,7 @@ from . import pieces
 from ._interpret_node import Wrong
 from ._interpretation import Interpretation
 from ._interpreter import Interpreter, nested_graph
+from ._sketch import compiled
 
 __all__ = ("interpret",)
 
@@ -51,6 +53,9 @@ def interpret(
         >>> found.output, found.runs
         ('TIDES', {'shout': ['tides']})
     """
+    plan: Plan | None = None
+    if isinstance(graph, GraphLike) and _assembles(graph._spec()):  # pyright: ignore[reportPrivateUsage]
+        graph = compiled(graph, {"trigger": trigger, "max_steps": max_steps})  # mappings are made ready by compiling
     if isinstance(graph, Runnable):
         plan = graph.plan
         spec, trigger, max_steps = plan.spec, trigger or plan.trigger, max_steps or plan.max_steps
@@ -61,7 +66,7 @@ def interpret(
 
     async def run() -> Interpretation:
         try:
-            found._output = await Interpreter(spec, trigger, max_steps, found).run(input)  # pyright: ignore[reportPrivateUsage]
+            found._output = await Interpreter(spec, trigger, max_steps, found, plan=plan).run(input)  # pyright: ignore[reportPrivateUsage]
         except Wrong as wrong:
             found.failures = wrong.failures
         return found
@@ -71,11 +76,18 @@ def interpret(
     return run_sync(run)
 
 
+def _assembles(spec: GraphSpec) -> bool:
+    """Tell whether a graph, or one in it, is a workflow with field mappings."""
+    own = spec.end_assembler is not None or any(node.assembler is not None for node in spec.nodes.values())
+    nested = (nested_graph(node.body) for node in spec.nodes.values())
+    return own or any(found is not None and _assembles(found[0]) for found in nested)
+
+
 def _functions(spec: GraphSpec, state: bool = False) -> Iterator[tuple[Callable[..., Any], bool]]:
     """List all functions of the user's, each with whether it may ask for a state."""
     state = state or spec.state is not None
     for node in spec.nodes.values():
-        nested = nested_graph(node)
+        nested = nested_graph(node.body)
         if nested is not None:
             yield from _functions(nested[0], state)
         body = node.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from types import SimpleNamespace
 from typing import Any
 
 from ...schema import StreamReader, concat
@@ -11,6 +12,8 @@ from .._body import Body
 from .._context import current_frame, within
 from .._empty import empty_value
 from .._merge import DEFAULT_MERGES
+from .._options import NO_OPTIONS, ResolvedOptions
+from .._packets import VALUES
 from .._spec import BranchSpec, GraphSpec, HandlerSpec, NodeSpec
 from .._state import StateCell
 from .._types import checker
@@ -34,30 +37,46 @@ class Wrong(Exception):
 
 
 class Frame:
-    """Where user code finds itself: what ``current_state()`` and ``emit()`` ask a run."""
+    """Where user code finds itself: it answers as a run does to ``current_state()``, ``emit()``, tools and the like."""
 
     observer = None
+    packets = VALUES
+    bodies: Mapping[int, Body] = {}
+    options = ResolvedOptions({}, None, None, NO_OPTIONS)
 
     def __init__(self, spec: GraphSpec, around: Frame | None, key: str) -> None:
         self.parent = around
-        self.path = "" if around is None else around.path_of(key)
+        self.root: Frame = self if around is None else around.root
+        self.graph_path = "" if around is None else around.path_of(key)
+        self.base = copy_context()
+        nodes = list(spec.nodes.values())
+        self.plan = SimpleNamespace(keys={node.key: place for place, node in enumerate(nodes)}, nodes=nodes)
         self.state: StateCell | None = None
         if spec.state is not None:
             try:
                 self.state = StateCell(spec.state())
             except Exception as error:
-                raise Wrong(Failure(NodeError, self.path, error)) from error
+                raise Wrong(Failure(NodeError, self.graph_path, error)) from error
 
     def path_of(self, key: str) -> str:
         """Give a node's path from the outermost graph."""
-        return f"{self.path}/{key}" if self.path else key
+        return f"{self.graph_path}/{key}" if self.graph_path else key
+
+    def path(self, node: NodeSpec) -> str:
+        """Do as a run does."""
+        return self.path_of(node.key)
+
+    def fail(self, error: GraphRunError) -> GraphRunError:
+        """Mark an error as one that says already where it was."""
+        error.__dict__["_run"] = self.root
+        return error
 
     def user_error(self, key: str, error: BaseException) -> Wrong:
         """Make the failure that an exception of the user's is."""
         if isinstance(error, Wrong):
             return error
-        if isinstance(error, GraphRunError) and not isinstance(error, NodeError):
-            return Wrong(Failure(NodeError, self.path_of(key), error))
+        if isinstance(error, GraphRunError) and error.__dict__.get("_run") is self.root:
+            return Wrong(Failure(type(error), error.path))
         if isinstance(error, NodeError):  # of a compiled graph that the node called
             return Wrong(Failure(NodeError, f"{self.path_of(key)}/{error.path}", error.__cause__))
         return Wrong(Failure(NodeError, self.path_of(key), error))
@@ -67,7 +86,7 @@ async def inside(frame: Frame, key: str, work: Callable[..., Any], *given: Any) 
     """Call a function of the user's as part of a node, and await what it gives."""
 
     async def call() -> Any:
-        current_frame.set((frame, key, 1))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        current_frame.set((frame, SimpleNamespace(key=key), 1))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         return await awaited(work(*given))
 
     try:
@@ -147,10 +166,11 @@ async def call_body(body: Body, value: Any) -> Any:
 
 
 async def ask(frame: Frame, branch: BranchSpec, value: Any) -> Any:
-    """Ask a condition."""
-    given = StreamReader.of(value) if branch.streams else value
+    """Ask a condition; of one that takes values and streams, the function for values."""
+    condition = branch.condition if branch.on_value is None else branch.on_value
+    given = StreamReader.of(value) if branch.streams and branch.on_value is None else value
     try:
-        return await inside(frame, branch.source, branch.condition, given)
+        return await inside(frame, branch.source, condition, given)
     finally:
         if isinstance(given, StreamReader):
             await given.aclose()  # pyright: ignore[reportUnknownMemberType]

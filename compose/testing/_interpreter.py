@@ -14,13 +14,19 @@ What a single node does is in ``_interpret_node``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from .._body import Body
 from .._keys import END, START
+from .._plan import Plan
 from .._spec import BranchSpec, GraphSpec, NodeSpec
-from ..errors import MergeError, RunStalledError, StepLimitExceeded, UnknownTargetError, ValueTypeError
+from ..errors import MergeError, NodeError, RunStalledError, StepLimitExceeded, UnknownTargetError, ValueTypeError
 from ._interpret_node import Frame, Unmergeable, Wrong, accepts, ask, merged, nothing, run_body, run_post, run_pre
 from ._interpretation import Failure, Interpretation
+
+if TYPE_CHECKING:
+    from .._map import Map
 
 __all__ = ("Interpreter",)
 
@@ -47,8 +53,11 @@ class Interpreter:
         found: Interpretation,
         around: Frame | None = None,
         key: str = "",
+        plan: Plan | None = None,
     ) -> None:
         self.spec = spec
+        self.compiled = {} if plan is None else {node.key: node.body.nested for node in plan.nodes}
+        """The nested graphs, by key, where the graph is compiled."""
         self.trigger = trigger
         self.max_steps = len(spec.nodes) + 100 if max_steps is None else max_steps
         self.found = found
@@ -71,7 +80,7 @@ class Interpreter:
 
     def wrong(self, kind: Any, path: str | None = None) -> Wrong:
         """Make the failure of this graph."""
-        return Wrong(Failure(kind, self.frame.path if path is None else path))
+        return Wrong(Failure(kind, self.frame.graph_path if path is None else path))
 
     # -- trigger="any" -----------------------------------------------------------------------------------------
 
@@ -283,14 +292,34 @@ class Interpreter:
         return await run_post(self.frame, node, await self.body(node, value))
 
     async def body(self, node: NodeSpec, value: Any) -> Any:
-        """Run what a node does: a graph by another interpreter, a function by calling it."""
-        path = self.frame.path_of(node.key)
-        nested = nested_graph(node)
+        """Run what a node does: a graph by another interpreter, a map item by item, a function by calling it."""
+        log = self.found.runs.setdefault(self.frame.path_of(node.key), [])
+        if node.body.component == "map":
+            log.append(value)
+            return await self.each(node, node.body.target, value)
+        plan = self.compiled.get(node.key) or node.body.nested
+        nested = nested_graph(node.body, plan)
         if nested is None:
-            return await run_body(self.frame, node, value, self.found.runs.setdefault(path, []))
-        self.found.runs.setdefault(path, []).append(value)
+            return await run_body(self.frame, node, value, log)
+        log.append(value)
         spec, trigger, max_steps = nested
-        return await Interpreter(spec, trigger, max_steps, self.found, self.frame, node.key).run(value)
+        return await Interpreter(spec, trigger, max_steps, self.found, self.frame, node.key, plan).run(value)
+
+    async def each(self, node: NodeSpec, mapped: Map[Any, Any], values: list[Any]) -> list[Any]:
+        """Run a map: one run per item, each with a path of its own."""
+        body, collects = mapped._item, mapped._collect  # pyright: ignore[reportPrivateUsage]
+        results: list[Any] = []
+        failures: list[Failure] = []
+        for number, value in enumerate(values):
+            item = replace(node, key=f"{node.key}/{number}", body=body, retry=None)
+            try:
+                results.append(await self.body(item, value))
+            except Wrong as wrong:
+                failures += wrong.failures
+                results.append(NodeError(wrong.failures[0].path, "node", wrong.failures[0].cause or wrong))
+        if failures and not collects:
+            raise Wrong(*failures)
+        return results
 
 
 def relations(spec: GraphSpec) -> Iterator[Relation]:
@@ -304,12 +333,12 @@ def relations(spec: GraphSpec) -> Iterator[Relation]:
             yield Relation(branch.source, target, True, branch.data, number)
 
 
-def nested_graph(node: NodeSpec) -> tuple[GraphSpec, str, int | None] | None:
-    """Give a nested graph's records and how it is compiled, or None if the node is none."""
-    plan = node.body.nested
+def nested_graph(body: Body, plan: Plan | None = None) -> tuple[GraphSpec, str, int | None] | None:
+    """Give a nested graph's records and how it is compiled, or None if the body is none."""
+    plan = body.nested if plan is None else plan
     if plan is not None:
         return plan.spec, plan.trigger, plan.max_steps
-    builder = node.body.target
+    builder = body.target
     if hasattr(builder, "_default_trigger"):
         return builder._spec(), builder._default_trigger, None
     return None

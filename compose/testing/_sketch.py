@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .._graph import Graph
+from .._graph import Graph, GraphLike
 from .._keys import END, START
+from .._map import Map
 from .._runnable import Runnable
 from ..errors import GraphWarning
 from . import pieces
@@ -131,8 +132,9 @@ class GraphSketch:
 
     def _lines(self, name: str) -> Iterator[str]:
         for node in self.nodes:
-            if isinstance(node.work, GraphSketch):
-                yield from node.work._lines(f"{name}_{node.key}")
+            inner = node.work.work if isinstance(node.work, MapSketch) else node.work
+            if isinstance(inner, GraphSketch):
+                yield from inner._lines(f"{name}_{node.key}")
         types = f"{code_of_type(self.input)}, {code_of_type(self.output)}"
         yield f"{name} = Graph[{types}]({'state=Notes' if self.state else ''})"
         for node in self.nodes:
@@ -151,6 +153,13 @@ class GraphSketch:
 
 
 @dataclass(frozen=True)
+class MapSketch:
+    """As a node's work: a map over a list, of a piece or a graph."""
+
+    work: Any
+
+
+@dataclass(frozen=True)
 class Itself:
     """As a node's work: the graph that the node is in."""
 
@@ -163,7 +172,7 @@ def options_as_code(options: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
-def compiled(graph: Graph[Any, Any], options: Any) -> Runnable[Any, Any]:
+def compiled(graph: GraphLike[Any, Any], options: Any) -> Runnable[Any, Any]:
     """Compile a graph, without the warnings about its shape."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphWarning)
@@ -175,6 +184,8 @@ def _made(work: Any, graph: Graph[Any, Any]) -> Any:
         return graph
     if isinstance(work, Raw):
         return work.value
+    if isinstance(work, MapSketch):
+        return Map(_made(work.work, graph))
     if isinstance(work, GraphSketch):
         inner = work.build()
         options: Any = work.compile_options()
@@ -183,6 +194,8 @@ def _made(work: Any, graph: Graph[Any, Any]) -> Any:
 
 
 def _code(work: Any, name: str, key: str) -> str:
+    if isinstance(work, MapSketch):
+        return f"Map({_code(work.work, name, key)})"
     if isinstance(work, GraphSketch):
         options = work.compile_options()
         compiled = f".compile({options_as_code(options)})" if options else ""

@@ -2,7 +2,7 @@
 
 The code that a failing example prints is made of these names, so it can be pasted into a test as it is::
 
-    from anabranch.compose import END, START, Graph
+    from anabranch.compose import END, START, Graph, Map
     from anabranch.compose.testing.pieces import *
 """
 

@@ -14,6 +14,8 @@ from anabranch.compose import (
     START,
     Chain,
     Graph,
+    Lambda,
+    Map,
     MergeError,
     MissingKeyError,
     NodeError,
@@ -22,11 +24,14 @@ from anabranch.compose import (
     StepLimitExceeded,
     UnknownTargetError,
     ValueTypeError,
+    Workflow,
     current_state,
+    field,
 )
-from anabranch.compose.testing import Failure, interpret
+from anabranch.compose.testing import Failure, ScriptedModel, interpret
 from anabranch.compose.testing.pieces import add, by_size, gather, glue, refuse, some, swap, until
-from anabranch.schema import StreamReader
+from anabranch.flow.react import ReactAgent
+from anabranch.schema import Message, StreamReader, ToolCall, tool
 
 
 def line(*edges: str, **nodes: Any) -> Graph[str, str]:
@@ -208,6 +213,60 @@ def test_chains_are_graphs_too() -> None:
     chain = Chain[str, str]().append(add("a")).append(swap())
     assert interpret(chain, "x").output == "XA"
     assert interpret(chain.compile(), "x").output == "XA"
+
+
+def test_a_workflow_declares_its_inputs() -> None:
+    workflow = Workflow[str, dict[str, str]]()
+    workflow.add_node("a", add("a")).input(START)
+    workflow.add_node("b", add("b")).input("a")
+    workflow.end.input("a", field(to="first")).input("b", field(to="second"))
+    found = interpret(workflow, "x")
+    assert found.output == {"first": "xa", "second": "xab"}
+    assert found.after["b"] == {"a"}
+
+
+def test_a_map_runs_its_node_once_for_each_item() -> None:
+    graph = Graph[list[str], list[str]]()
+    graph.add_node("each", Map(line("start a end", a=add("a"))))
+    graph.add_edge(START, "each")
+    graph.add_edge("each", END)
+    found = interpret(graph, ["x", "y"])
+    assert found.output == ["xa", "ya"]
+    assert found.runs == {
+        "each": [["x", "y"]],
+        "each/0": ["x"],
+        "each/0/a": ["x"],
+        "each/1": ["y"],
+        "each/1/a": ["y"],
+    }
+
+
+def test_of_a_condition_with_two_functions_the_one_for_values_is_asked() -> None:
+    async def on_stream(reader: StreamReader[str]) -> str:
+        raise AssertionError("this is value mode")
+
+    graph = line("a end", a=add("a"))
+    graph.add_branch(START, Lambda(invoke=lambda _: "a", collect=on_stream, input=str, output=str), ["a"])
+    assert interpret(graph, "x").output == "xa"
+
+
+@tool
+def double(number: int) -> int:
+    """Double a number.
+
+    Args:
+        number: The number.
+    """
+    return 2 * number
+
+
+def test_an_agent_is_a_graph_like_any_other() -> None:
+    call = ToolCall(id="1", name="double", arguments='{"number": 21}')
+    model = ScriptedModel([Message.assistant("", tool_calls=[call]), "It is 42."])
+    found = interpret(ReactAgent(model, tools=[double]).graph, [Message.user("Twice 21?")])
+    assert found.output.text == "It is 42."
+    assert found.steps == [("chat",), ("tools",), ("chat",)]
+    assert model.calls[1].messages[-1].text == "42"
 
 
 FAILING: list[tuple[str, Graph[str, str], dict[str, Any], Failure]] = [

@@ -265,7 +265,7 @@ def test_the_code_that_a_generated_graph_prints_makes_the_graph(case: GraphCase)
     header = """
 from typing import Any
 import warnings
-from anabranch.compose import END, START, Graph
+from anabranch.compose import END, START, Graph, Map
 from anabranch.compose.testing.pieces import *
 warnings.simplefilter("ignore")
 """
