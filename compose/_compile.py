@@ -221,6 +221,7 @@ class _Planner:
             key_check=_key_check(node),
             output_key=node.output_key,
             input_check=self._input_check(node.key),
+            takes_one=not self.checked.gathers(node.key) and self._input_check(node.key) is None,
             merge=node.merge,
             label_sources=node.label_sources,
             assembler=node.assembler,

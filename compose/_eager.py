@@ -83,6 +83,12 @@ class Board:
         self._waiting[target] -= 1
         return () if self._waiting[target] else (target,)
 
+    def take_one(self, target: int) -> dict[int, Packet] | None:
+        """Take what the one sender sent that a node needs, or give None if it is not that simple."""
+        if not self._plan.nodes[target].takes_one or len(self._sent.get(target, ())) != 1:
+            return None
+        return self._sent.pop(target)
+
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""
         return await gathered(run, self._plan.nodes[target], self._sent.pop(target, {}))
@@ -140,10 +146,16 @@ class EagerRun:
             if self.crew is not None:
                 await self.crew.close()
 
-    async def _deliver(self, node: NodePlan, packet: Packet) -> None:
+    def _deliver_one(self, node: NodePlan, packet: Packet) -> bool:
+        """Send on what goes along one plain edge; tell whether it was that simple."""
         self.last = node.key
-        if node.single >= 0:
-            self.ready.extend(self.board.settle_live(node.index, node.single, packet))
+        if node.single < 0:
+            return False
+        self.ready.extend(self.board.settle_live(node.index, node.single, packet))
+        return True
+
+    async def _deliver(self, node: NodePlan, packet: Packet) -> None:
+        if self._deliver_one(node, packet):
             return
         found: list[int] = []
         for target, live, control, data, given in await deliveries(self.run, node, packet):
@@ -151,9 +163,19 @@ class EagerRun:
             found += self.board.settle(Settled(node.index, target, live, runs, data, given))
         self.ready.extend(sorted(found))
 
+    async def _done(self, node: NodePlan, context: Context, packet: Packet) -> None:
+        """Do what comes after a node's body, and send its output on."""
+        if node.post is not None:
+            packet = await finished(self.run, node, context, packet)
+        elif node.output_key is not None:
+            packet = self.run.packets.wrap(self.run, node, packet)
+        if not self._deliver_one(node, packet):
+            await self._deliver(node, packet)
+
     async def _start(self, target: int) -> None:
         node = self.run.plan.nodes[target]
-        packet = await self.board.take(self.run, target)
+        one = self.board.take_one(target)
+        packet = await self.board.take(self.run, target) if one is None else one.popitem()[1]
         alone = not self.ready and not self.working
         if alone:
             count_step(self.run, (target,))
@@ -161,12 +183,13 @@ class EagerRun:
             await self._deliver(node, packet)
             return
         context = self.run.context(node)
-        packet = await prepared(self.run, node, context, packet)
+        if node.pre is not None or node.input_key is not None:
+            packet = await prepared(self.run, node, context, packet)
         if self.simple and node.plain:
             result = call_plain(self.run, node, context, packet)
             work = work_in(result)
             if work is None:
-                await self._deliver(node, await finished(self.run, node, context, result))
+                await self._done(node, context, result)
                 return
         else:
             work = execute(self.run, node, packet)
@@ -186,7 +209,7 @@ class EagerRun:
                 raise failure(self.run, node, error)
             self.held[place] = None
             context, _ = self.working.pop(target)
-            await self._deliver(node, packet if node.bare else await finished(self.run, node, context, packet))
+            await self._done(node, context, packet)
 
 
 async def run_eagerly(run: Run, packet: Packet) -> Packet:

@@ -109,6 +109,8 @@ class NodePlan:
     output_key: str | None = None
     input_check: Check | None = None
     """The test of what several senders sent, merged; with one sender its edge has it."""
+    takes_one: bool = False
+    """Whether what one sender sends is the node's input as it is."""
     merge: Callable[[Sequence[Any]], Any] | None = None
     label_sources: bool = False
     assembler: Assembler | None = None
