@@ -17,9 +17,9 @@ LONGEST_LABEL = 100
 """Labels are cut after so many characters."""
 
 _SHAPES = {"model": ("([", "])"), "tools": ("[[", "]]"), "passthrough": ("((", "))"), "tool": ("[[", "]]")}
-_BREAKS = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+_BREAKS = re.compile(r"[\s\x00-\x20\x7f-\x9f\ufeff]+")
 _SPECIAL = re.compile(
-    r"""["#<>&`*~|\\$%;:{}\[\]\ud800-\udfff]"""  # what Mermaid, HTML or Markdown would take for something else
+    r"""["#<>&`*~|\\$%;:{}\[\]ﬂ¶\ud800-\udfff]"""  # what Mermaid, HTML or Markdown would take for something else
     r"""|(?<![^\W_])_|_(?![^\W_])"""  # emphasis: an underscore that is not inside a word
     r"""|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]"""  # the beginning of a list or a heading
     r"""|d(?=irection\s)"""  # a statement, wherever it stands in its line
