@@ -348,9 +348,10 @@ class Checked:
                     if target == self.count - 2
                     else "it runs once for each"
                 )
+                wait = "lead them to a node with" if target == self.count - 2 else "give it"
                 text = (
                     f"node {self.names[target]!r} is reached by senders after different numbers of steps: {senders}; "
-                    f'{what}; give it trigger="all" to wait for them, or compile with trigger="all"'
+                    f'{what}; {wait} trigger="all" to wait for them, or compile with trigger="all"'
                 )
                 warnings.warn(GraphWarning(text), stacklevel=8)
 

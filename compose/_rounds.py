@@ -77,10 +77,14 @@ class Inbox:
         joins = {t for t in self._triggered if nodes[t].join}
         if not joins:
             return sorted(self._triggered)
-        # A join waits for what can still arrive (R4); joins that only wait for each other would wait for ever, so
-        # then the first of them goes.
-        free = {t for t in self._triggered if not joins & {t} or not (self._triggered - {t}) & nodes[t].upstream}
-        return sorted(free) if free else [min(joins)]
+        # A join waits for what can still arrive (R4).
+        waits = {t: (self._triggered - {t}) & nodes[t].upstream for t in joins}
+        free = {t for t in self._triggered if not waits.get(t)}
+        if free:
+            return sorted(free)
+        # All wait for joins, some of them for each other: they would for ever. Of those that only wait for such as wait
+        # for them in turn, the first goes; whoever waits for these may still hope.
+        return [min(t for t in joins if all(t in waits[other] for other in waits[t]))]
 
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""

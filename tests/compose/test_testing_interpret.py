@@ -113,6 +113,19 @@ def test_of_joins_that_wait_for_each_other_the_first_one_goes() -> None:
     assert found.output == "ba"
 
 
+@pytest.mark.anyio
+async def test_a_join_that_waits_for_joins_in_a_knot_goes_after_them() -> None:
+    graph = line("start a", "start b", "start c", a=add("a"), b=add("b"), c=add("c"))
+    for key in ("late", "this", "that"):  # the one that has to wait is the first
+        graph.add_node(key, glue(), merge=gather, trigger="all")
+    for source, target in (("a", "this"), ("b", "that"), ("c", "late"), ("this", "that"), ("late", END)):
+        graph.add_edge(source, target)
+    graph.add_branch("that", until("this", "late", length=2), ["this", "late"])
+    found = interpret(graph, "")
+    assert found.steps == [("a", "b", "c"), ("this",), ("that",), ("late",)]
+    assert await graph.compile().invoke("") == found.output
+
+
 def test_data_alone_waits_in_the_inbox_until_control_comes() -> None:
     graph = line("start a b", "c end", a=add("a"), b=add("b"), c=add("c"))
     graph.add_edge(START, "c", control=False)
