@@ -93,7 +93,7 @@ def branch_spec(
     """
     on_value: Callable[[Any], Any] | None = None
     if isinstance(condition, Lambda):
-        body = _body_of_lambda(condition)
+        body = _body_of_lambda(condition)  # pyright: ignore[reportUnknownArgumentType]
         if body.invoke is None and body.collect is None:
             raise ShapeError("a condition returns its choice; give the Lambda invoke=, collect= or both")
         label_of = body.collect or body.invoke
