@@ -6,6 +6,7 @@ import { JSDOM } from "jsdom";
 globalThis.window = new JSDOM("").window; // Mermaid cleans labels with DOMPurify, which needs a browser's document
 globalThis.document = window.document;
 const { default: mermaid } = await import("mermaid");
+await mermaid.parse("flowchart TD"); // the first call of all registers the kinds of diagrams
 
 // Mermaid hides entities (#35;) from its grammar, and puts them back when it draws.
 function decoded(label) {
