@@ -312,6 +312,7 @@ async def test_a_generator_may_wait_in_its_finally_though_its_reader_is_cancelle
                 await checkpoint()
     assert scope.cancelled_caught
     leaf.assert_closed()
+    assert leaf.waited == 1
 
 
 @pytest.mark.parametrize("leave", ["break", "error", "cancel"])

@@ -195,8 +195,10 @@ async def settle() -> None:
 steps = st.one_of(
     st.just(("send", 0)),
     st.just(("send", 0)),
-    st.tuples(st.sampled_from(["receive", "receive", "receive", "cancel", "close", "copy_again"]), st.integers(0, 5)),
-    st.sampled_from([("end", 0), ("fail", 0)]),
+    st.tuples(st.just("receive"), st.integers(0, 2)),
+    st.tuples(st.just("receive"), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["receive", "cancel", "cancel", "close", "copy_again"]), st.integers(0, 5)),
+    st.sampled_from([("end", 0), ("fail", 0), ("send", 0), ("send", 0)]),
 )
 
 
@@ -230,13 +232,16 @@ def check(machine: Machine) -> None:
 @given(
     count=st.integers(1, 3),
     max_lag=st.sampled_from([None, None, 1, 2]),
-    schedule=st.lists(steps, max_size=20),
+    ready=st.integers(0, 4),
+    schedule=st.lists(steps, min_size=4, max_size=25),
 )
 async def test_copies_do_what_their_model_does(
-    kind: str, count: int, max_lag: int | None, schedule: list[tuple[str, int]]
+    kind: str, count: int, max_lag: int | None, ready: int, schedule: list[tuple[str, int]]
 ) -> None:
     async with anyio.create_task_group() as tasks:
         machine = Machine(kind, count, max_lag, tasks)
+        for _ in range(ready):
+            machine.send()
         for step, index in schedule:
             await take(machine, step, index)
             await settle()
@@ -246,5 +251,38 @@ async def test_copies_do_what_their_model_does(
         for copy in machine.copies:
             await machine.close(copy)
         assert machine.tap.is_closed()
+        machine.tap.writer.close()
+        await machine.tap.inner.aclose()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("how", ["reads", "is closed"])
+async def test_the_fastest_copy_waits_until_the_slowest_one_has_moved(kind: str, how: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        machine = Machine(kind, 3, 2, tasks)
+        for _ in range(5):
+            machine.send()
+        fast, middle, slow = machine.copies
+        for copy in (fast, fast, middle, middle, slow):
+            machine.receive(copy)
+            await settle()
+            check(machine)
+        assert (fast.place, middle.place, slow.place) == (2, 2, 1)
+        for copy in (fast, fast, middle):
+            machine.receive(copy)
+            await settle()
+            check(machine)
+        assert (fast.place, middle.place, slow.place) == (3, 3, 1)
+        assert fast.waiting is not None
+        if how == "reads":
+            machine.receive(slow)
+        else:
+            await machine.close(slow)
+        await settle()
+        check(machine)
+        assert fast.waiting is None
+        assert fast.place == 4
+        for copy in machine.copies:
+            await machine.close(copy)
         machine.tap.writer.close()
         await machine.tap.inner.aclose()

@@ -48,9 +48,9 @@ class Tap:
                     self.pulled += 1
                     yield item
         finally:
+            self.open_generators -= 1
             await checkpoint()
             await self.pipe_reader.aclose()
-            self.open_generators -= 1
 
     async def same(self, item: Item) -> Item:
         await checkpoint()
@@ -144,7 +144,7 @@ steps = st.one_of(
 
 @given(
     kinds=st.lists(st.sampled_from(["pipe", "generator", "copy", "conversion"]), min_size=1, max_size=4),
-    schedule=st.lists(steps, max_size=24),
+    schedule=st.lists(steps, min_size=4, max_size=24),
     settled=st.booleans(),
 )
 async def test_a_merge_loses_nothing_and_keeps_the_order_of_each_source(

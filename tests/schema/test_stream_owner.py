@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -265,6 +265,21 @@ async def test_a_consumer_that_is_cancelled_does_not_hurt_its_siblings() -> None
             inner.cancel_scope.cancel()
         go.set()
     assert got == [0, 0, 1]
+
+
+async def test_an_owner_ends_with_its_source_though_nobody_waits_for_that() -> None:
+    async def source() -> AsyncGenerator[int]:
+        yield 1
+
+    (copy,) = StreamReader.from_iterable(source()).copy(1)
+    got: list[int] = []
+    with suppress(anyio.EndOfStream):
+        while True:
+            with suppress(anyio.WouldBlock):
+                got.append(copy._receive_nowait())  # pyright: ignore[reportPrivateUsage]
+            await checkpoint()
+    assert got == [1]
+    await settle()  # the test would fail for a task that is left
 
 
 async def test_a_generator_can_close_the_copies_of_itself() -> None:
