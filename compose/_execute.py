@@ -241,11 +241,38 @@ async def _timed(run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet
     if node.timeout is None:
         return await _attempt(run, node, body, packet)
     result: Packet = None
+    begin = anyio.current_time()
     with anyio.move_on_after(node.timeout) as scope:
         result = await _attempt(run, node, body, packet)
     if scope.cancelled_caught:
         raise run.fail(NodeTimeoutError(run.path(node), node.timeout))
+    if run.packets.streaming:
+        return _timed_stream(run, node, result, node.timeout - (anyio.current_time() - begin))
     return result
+
+
+def _timed_stream(run: Run, node: NodePlan, reader: StreamReader[Any], left: float) -> StreamReader[Any]:
+    """Let a stream take no longer than what is left of its node's time, not counting the time that its reader takes."""
+    assert node.timeout is not None, "only called where there is one"
+    error = NodeTimeoutError(run.path(node), node.timeout)
+
+    async def chunks() -> AsyncGenerator[Any, None]:
+        nonlocal left
+        async with reader:
+            while True:
+                begin = anyio.current_time()
+                chunk: Any = None
+                with anyio.move_on_after(left) as scope:
+                    try:
+                        chunk = await reader.receive()
+                    except EndOfStream:
+                        return
+                if scope.cancelled_caught:
+                    raise run.fail(error)
+                left -= anyio.current_time() - begin
+                yield chunk
+
+    return StreamReader._from_generator(chunks(), feeds=(reader,))  # pyright: ignore[reportPrivateUsage]
 
 
 async def _attempt(run: Run, node: NodePlan, body: Body, packet: Packet) -> Packet:
@@ -277,4 +304,4 @@ def _with_first(first: Any, rest: StreamReader[Any]) -> StreamReader[Any]:
             async for chunk in rest:
                 yield chunk
 
-    return StreamReader.from_iterable(chunks())
+    return StreamReader._from_generator(chunks(), feeds=(rest,))  # pyright: ignore[reportPrivateUsage]
