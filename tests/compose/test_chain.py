@@ -170,6 +170,17 @@ async def test_case_68_a_passthrough_in_a_stretch_keeps_the_original() -> None:
     assert await assert_paradigms_agree(chain.compile(), "i", chunks=["i", ""]) == {"orig": "i", "q": "iq"}
 
 
+async def test_a_branch_does_not_change_the_type_of_the_passthrough_it_follows() -> None:
+    """W-5."""
+
+    def choose(number: int) -> Literal["x", "y"]:
+        return "x"
+
+    chain = Chain[str, str]().passthrough().branch(choose, {"x": add("x"), "y": add("y")})
+    (text,) = problems(chain)
+    assert "'node_0' gives str, the condition takes int" in text
+
+
 # -- the builder ---------------------------------------------------------------------------------------------------
 
 

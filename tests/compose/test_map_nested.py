@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from anabranch.compose import (
     Graph,
     GraphCompileError,
     GraphRunError,
+    Interrupt,
     Map,
     NodeEnded,
     NodeFailed,
@@ -28,6 +30,7 @@ from anabranch.compose import (
     current_state,
     draw_mermaid,
     emit,
+    interrupt,
 )
 from anabranch.compose.testing import (
     ScriptedModel,
@@ -158,6 +161,55 @@ async def test_items_reach_the_state_of_the_graph_around_and_have_their_own_insi
             return "".join(seen.texts)
 
     assert await around(Map(look, concurrency=1), state=Outer).invoke(["a", "b", "c"]) == ["a", "ab", "abc"]
+
+
+async def test_each_item_has_context_variables_of_its_own_and_sees_those_of_the_caller() -> None:
+    mark: ContextVar[str] = ContextVar("mark", default="none")
+
+    async def note(text: str) -> str:
+        before = mark.get()
+        mark.set(text)
+        await anyio.lowlevel.checkpoint()
+        return f"{before}-{mark.get()}"
+
+    mark.set("caller")
+    assert await assert_paradigms_agree(around(Map(note)), ["a", "b"]) == ["caller-a", "caller-b"]
+    assert mark.get() == "caller"
+
+
+async def test_each_item_may_ask_by_an_address_of_its_own() -> None:
+    async def ask(text: str) -> str:
+        return f"{text}{await interrupt(text, answer=int)}"
+
+    asked: list[str] = []
+
+    def answer(question: Interrupt) -> int:
+        asked.append(question.id)
+        return len(asked)
+
+    app = around(Map(line(ask), concurrency=1))
+    assert await app.invoke(["a", "b"], RunOptions(on_interrupt=answer)) == ["a1", "b2"]
+    assert len(set(asked)) == 2
+    assert [address.startswith(f"each/{n}/node_0") for n, address in enumerate(asked)] == [True, True]
+
+
+async def test_a_retry_of_the_node_runs_the_whole_list_again() -> None:
+    runs: list[str] = []
+
+    def once_wrong(text: str) -> str:
+        runs.append(text)
+        if len(runs) == 1:
+            raise ValueError("not yet")
+        return text.upper()
+
+    graph = Graph[Texts, Texts]()
+    graph.add_edge(START, graph.add_node("each", Map(once_wrong, concurrency=1), retries=1))
+    graph.add_edge("each", END)
+    for paradigm in ("invoke", "collect"):
+        given: Any = ["a", "b"] if paradigm == "invoke" else [["a"], ["b"]]
+        assert await getattr(graph.compile(), paradigm)(given) == ["A", "B"]
+        assert runs == ["a", "a", "b"]
+        runs.clear()
 
 
 # -- options and observers -----------------------------------------------------------------------------------------

@@ -271,6 +271,15 @@ async def test_whole_inputs_are_merged_in_the_order_in_which_they_were_asked_for
         assert await assert_order_does_not_matter(app, "x") == "|".join(f"x{key}" for key in order) + "."
 
 
+async def test_a_mapping_of_the_whole_to_the_whole_is_no_mapping() -> None:
+    """W-3."""
+    workflow = Workflow[str, str]()
+    workflow.end.input(workflow.add_node("a", add("a")).input(START, field()), field())
+    app = workflow.compile()
+    assert app.graph_info().end_mappings == ()
+    assert await assert_paradigms_agree(app, "x", chunks=["x", ""]) == "xa"
+
+
 async def test_a_whole_input_said_twice_is_a_problem() -> None:
     workflow = Workflow[str, str]()
     workflow.end.input(START).input(START)
@@ -352,6 +361,20 @@ async def test_the_ends_of_a_branch_declare_their_own_inputs_and_get_empty_ones_
     assert await assert_paradigms_agree(app, "b") == {"b": "bb"}
     with pytest.raises(RunStalledError, match="every way to END was skipped"):
         await app.invoke("x")
+
+
+async def test_a_node_that_waits_for_another_runs_although_a_branch_of_that_one_did_not_choose_it() -> None:
+    """W-6."""
+
+    def choose(text: str) -> Literal["a", "b"]:
+        return "b"
+
+    workflow = Workflow[str, dict[str, str]]()
+    workflow.add_branch(START, choose)
+    workflow.add_node("a", add("a")).input(START)
+    workflow.add_node("b", add("b")).input(START, control=False)
+    workflow.end.input("a", field(to="a")).input("b", field(to="b"))
+    assert await assert_paradigms_agree(workflow.compile(), "x", chunks=["x", ""]) == {"a": "xa", "b": "xb"}
 
 
 async def test_an_end_that_needs_an_input_and_declares_none_is_found() -> None:
