@@ -13,7 +13,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from anabranch.compose import END, START, Graph, RunOptions, Runnable
+from anabranch.compose import END, START, Graph, Runnable, RunOptions
 from anabranch.compose.testing import Sequencer
 from anabranch.schema import StreamReader
 
