@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import GenericAlias, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from typing_extensions import is_typeddict  # it knows those of typing, too
+
+from ._fields import FieldError, read_form
 from ._plan import Check
 from ._spec import NodeSpec
-from ._types import Fit, checker, fits, resolve_hints, type_name
+from ._types import Fit, checker, fits, type_name
 
 
 def flow_fits(given: Any, wanted: Any, source: NodeSpec | None) -> Fit:
@@ -23,10 +26,11 @@ def flow_fits(given: Any, wanted: Any, source: NodeSpec | None) -> Fit:
         return fits(given, wanted)
     origin = get_origin(wanted) or wanted
     if is_typeddict(origin):
-        fields = resolve_hints(origin)
-        if source.output_key not in fields:
+        try:
+            under_key = read_form(wanted, (source.output_key,))
+        except FieldError:
             return Fit.NEVER
-        return Fit.NEVER if fits(source.output, fields[source.output_key]) is Fit.NEVER else Fit.MAY
+        return Fit.NEVER if fits(source.output, under_key) is Fit.NEVER else Fit.MAY
     arguments = get_args(wanted)
     if isinstance(origin, type) and issubclass(origin, Mapping) and len(arguments) == 2:
         return fits(dict[str, source.output], wanted)  # type: ignore[name-defined]  # pyright: ignore[reportInvalidTypeArguments]

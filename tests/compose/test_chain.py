@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from typing import Any, Literal, cast
 
 import pytest
+import typing_extensions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,6 +126,18 @@ async def test_case_61_a_branch_may_come_first_and_its_condition_returns_names()
         assert caught.value.ends == ("x", "y")
         with pytest.raises(UnknownTargetError):
             await app.collect([wrong])
+
+
+@pytest.mark.parametrize("base", [typing.TypedDict, typing_extensions.TypedDict], ids=["typing", "extensions"])
+async def test_a_parallel_stretch_may_lead_to_a_node_that_takes_a_typed_dict(base: Any) -> None:
+    both = base("Both", {"p": str, "q": str})
+    wrong = base("Wrong", {"p": str, "q": int})
+    other = base("Other", {"p": str, "r": str})
+    app = Chain[str, str]().parallel({"p": letters, "q": swapped}).append(shown, input=both).compile()
+    assert await assert_paradigms_agree(app, "ab", chunks=["a", "b"]) == "p=ab q=AB"
+    for form, keys in ((wrong, ["1"]), (other, ["1"])):
+        found = problems(Chain[str, str]().parallel({"p": letters, "q": swapped}).append(shown, input=form))
+        assert [text.split(":")[0] for text in found] == [f"edge 'node_0_parallel_{key}' -> 'node_1'" for key in keys]
 
 
 @pytest.mark.parametrize(
