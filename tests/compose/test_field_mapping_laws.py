@@ -89,16 +89,18 @@ targets = made(st.recursive(leaves, made, max_leaves=4))
 
 def plain(value: Any) -> Any:
     """Take a value apart, so that values of different classes of one shape compare."""
-    parts: dict[str, Any] | None = None
-    if isinstance(value, dict):
-        parts = cast("dict[str, Any]", value)
-    elif isinstance(value, BaseModel):
-        parts = dict(value)
-    elif hasattr(value, "_asdict"):
-        parts = value._asdict()
-    elif hasattr(value, "__dataclass_fields__"):
-        parts = vars(value)
+    parts = parts_of(value)
     return value if parts is None else {name: plain(part) for name, part in parts.items()}
+
+
+def parts_of(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    if isinstance(value, BaseModel):
+        return dict(value)
+    if hasattr(value, "_asdict"):
+        return cast("dict[str, Any]", value._asdict())
+    return dict(vars(value)) if hasattr(value, "__dataclass_fields__") else None
 
 
 def by_hand(target: Leaf | Made) -> Any:
