@@ -100,7 +100,7 @@ def parts_of(value: Any) -> dict[str, Any] | None:
         return dict(value)
     if hasattr(value, "_asdict"):
         return cast("dict[str, Any]", value._asdict())
-    return dict(vars(value)) if hasattr(value, "__dataclass_fields__") else None
+    return cast("Any", value).__dict__ if hasattr(value, "__dataclass_fields__") else None
 
 
 def by_hand(target: Leaf | Made) -> Any:
