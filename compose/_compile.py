@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from ._body import Body
+from ._body import Body, is_async_callable
 from ._check import Checked
 from ._empty import empty_value
 from ._flows import check_for, flow_fits
@@ -80,18 +80,28 @@ def _options(checked: Checked, trigger: str | None, max_steps: int | None) -> No
         )
         checked.report("bad-option", text)
     for key, node in checked.spec.nodes.items():
-        if node.trigger not in (None, "any", "all"):
-            checked.report("bad-option", f'node {key!r}: trigger={node.trigger!r}: there are "any" and "all"', key)
-        elif node.trigger == "any" and checked.trigger == "all":
-            text = f'node {key!r} has trigger="any" in a graph where every node runs once (trigger="all"); leave it out'
-            checked.report("bad-option", text, key)
-        if node.timeout is not None and not node.timeout > 0:
-            checked.report(
-                "bad-option", f"node {key!r}: timeout={node.timeout!r} must be a positive number of seconds", key
-            )
-        if node.label_sources and (node.merge is not None or node.assembler is not None):
-            text = f"node {key!r}: label_sources= and merge= contradict each other; choose one"
-            checked.report("bad-option", text, key)
+        _node_options(checked, key, node)
+
+
+def _is_positive(given: object) -> bool:
+    return isinstance(given, (int, float)) and not isinstance(given, bool) and given > 0
+
+
+def _node_options(checked: Checked, key: str, node: NodeSpec) -> None:
+    if node.trigger not in (None, "any", "all"):
+        checked.report("bad-option", f'node {key!r}: trigger={node.trigger!r}: there are "any" and "all"', key)
+    elif node.trigger == "any" and checked.trigger == "all":
+        text = f'node {key!r} has trigger="any" in a graph where every node runs once (trigger="all"); leave it out'
+        checked.report("bad-option", text, key)
+    if node.timeout is not None and not _is_positive(node.timeout):
+        checked.report(
+            "bad-option", f"node {key!r}: timeout={node.timeout!r} must be a positive number of seconds", key
+        )
+    if node.merge is not None and is_async_callable(node.merge):
+        checked.report("bad-option", f"node {key!r}: merge= takes a plain function, not an async one", key)
+    if node.label_sources and (node.merge is not None or node.assembler is not None):
+        text = f"node {key!r}: label_sources= and merge= contradict each other; choose one"
+        checked.report("bad-option", text, key)
 
 
 class _Planner:
@@ -180,6 +190,9 @@ class _Planner:
         return self._check(f"edge {source!r} -> {target!r}", source, target)
 
     def _input_check(self, target: str) -> Check | None:
+        node = self.spec.nodes.get(target)
+        if node is not None and node.merge is not None:
+            return _check(f"what the merge function of node {target!r} gave", Any, self.checked.inputs[target])
         sources = self.checked.data_sources(target)
         if self.checked.gathers(target) or len(sources) < 2:
             return None

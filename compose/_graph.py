@@ -384,7 +384,7 @@ def add_node(spec: GraphSpec, key: str, what: object, input: Any, output: Any, o
         options.get("merge"),
         options.get("label_sources", False),
         options.get("timeout"),
-        _retry(options.get("retries")),
+        _retry(spec, key, options.get("retries")),
         options.get("name"),
         passthrough=passthrough,
     )
@@ -416,7 +416,15 @@ def _handler(spec: GraphSpec, key: str, which: str, options: dict[str, Any]) -> 
         return None
 
 
-def _retry(retries: int | Retry | None) -> Retry | None:
+def _is_count(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _retry(spec: GraphSpec, key: str, retries: int | Retry | None) -> Retry | None:
     if retries is None or isinstance(retries, Retry):
         return retries
+    if not _is_count(retries):
+        text = f"node {key!r}: retries={retries!r} must be a number of further attempts, or a Retry"
+        spec.problems.append(Problem("bad-option", text, key))
+        return None
     return Retry(attempts=retries + 1)

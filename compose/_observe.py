@@ -111,6 +111,8 @@ class Observer:
         self._over = False
         self._reading = 0
         self._read: anyio.Event | None = None
+        self._failure: Exception | None = None
+        """What the first handler of a stream that failed has raised."""
         self.scope: StreamScope | None = None
         """Where handlers that read copies of streams run; set by whoever opens the run."""
 
@@ -273,11 +275,13 @@ class Observer:
     async def _read_copy(
         self, run: Run, info: RunInfo, method: str, handler: Callable[..., Any], copy: StreamReader[Any]
     ) -> None:
+        root = self._root
         try:
             async with copy:
                 await self._guarded(run, info, method, handler, copy)
+        except Exception as error:
+            root._failure = root._failure or error  # raised when the run has ended, like any other error of it
         finally:
-            root = self._root
             root._reading -= 1
             if not root._reading and root._read is not None:
                 root._read.set()
@@ -292,6 +296,8 @@ class Observer:
         while self._reading:
             self._read = anyio.Event()
             await self._read.wait()
+        if self._failure is not None:
+            raise self._failure
 
     async def _watched(
         self, run: Run, info: RunInfo, reader: StreamReader[Any], node: NodePlan | None

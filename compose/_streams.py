@@ -160,7 +160,8 @@ def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[A
         sender, chunk = item
         for key in chunk:
             if owner.setdefault(key, sender) != sender:
-                text = f"{owner[key]!r} and {sender!r} both sent the key {key!r}"
+                first, second = sorted((owner[key], sender), key=list(readers).index)
+                text = f"{first!r} and {second!r} both sent the key {key!r}"
                 raise run.fail(MergeError(run.path(node), text))
         return chunk
 

@@ -86,6 +86,8 @@ def _guarded(load: Callable[[], T], source: str) -> T:
         if _is_path(source):
             raise UsageError(f"{source!r} cannot be loaded: {error}") from error
         raise
+    except SystemExit as error:
+        raise UsageError(f"{source!r} cannot be loaded: it ends the program (sys.exit({error.code!r}))") from error
     except Exception as error:
         raise UsageError(f"{source!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
