@@ -2,8 +2,8 @@
 
 python3.11 scripts/check.py [--here] [PYTEST ARGUMENTS]
 
-Lint, format, layers, mypy and pyright once; then the test suite on this Python and, unless ``--here`` is
-given, on each other supported Python that is found. All failures are shown, the exit status is 1 if there was
+Lint, format, layers, mypy and pyright once; then the test suite, unless ``--here`` is given on each other supported
+Python that is found (without what is slow, and with fewer examples), and in full on this one. All failures are shown, the exit status is 1 if there was
 one, and pytest's summary comes last.
 """
 
@@ -30,6 +30,7 @@ CHECKS = {
     "pyright": ["pyright"],
 }
 TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "-m", "not benchmark"]
+ELSEWHERE = [*TOGETHER[:-1], "not benchmark and not slow"]  # on the other Pythons
 ALONE = ["-m", "benchmark"]  # what measures time does not share the machine
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 
@@ -108,17 +109,18 @@ def run_on_other_versions(extra: Sequence[str], report: Report) -> None:
             print(f"\n==> Python {version} is not on this machine: not tested", flush=True)
             continue
         python = prepare(ROOT / f".venv-{version}", python=found, extras="all", groups=["test"])
-        run_suite(f"pytest on {version}", python, [*TOGETHER, *extra], report)
+        run_suite(f"pytest on {version}", python, [*ELSEWHERE, *extra], report, profile="quick")
 
 
-def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report) -> str:
+def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report, profile: str = "ci") -> str:
     """Run pytest, pass its output on as it comes, and give the last line of it."""
     print(f"\n==> {name}", flush=True)
     started = time.monotonic()
     colour = ["--color=yes"] if sys.stdout.isatty() else []
     command = [str(python), "-m", "pytest", *colour, *arguments]
     last_line = ""
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=PIPE, stderr=STDOUT) as process:
+    environment = {"HYPOTHESIS_PROFILE": profile, **os.environ}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=PIPE, stderr=STDOUT) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)

@@ -44,6 +44,7 @@ hypothesis.settings.register_profile(
     phases=set(hypothesis.Phase) - {hypothesis.Phase.explain},
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 )
+hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("ci"), max_examples=40)
 hypothesis.settings.register_profile(
     "nightly", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=5_000
 )
