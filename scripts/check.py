@@ -2,9 +2,9 @@
 
 python3.11 scripts/check.py [--here] [PYTEST ARGUMENTS]
 
-Lint, format, layers, mypy and pyright once; then the test suite, unless ``--here`` is given on each other supported
-Python that is found (without what is slow, and with fewer examples), and in full on this one. All failures are shown, the exit status is 1 if there was
-one, and pytest's summary comes last.
+Lint, format, layers, mypy and pyright once; then the test suite: in full on this Python and, unless ``--here`` is
+given, without what is slow and with fewer examples on each other supported Python that is found. All failures are
+shown, the exit status is 1 if there was one, and pytest's summary comes last.
 """
 
 from __future__ import annotations
