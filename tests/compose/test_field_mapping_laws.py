@@ -100,7 +100,8 @@ def parts_of(value: Any) -> dict[str, Any] | None:
         return dict(value)
     if hasattr(value, "_asdict"):
         return cast("dict[str, Any]", value._asdict())
-    return cast("Any", value).__dict__ if hasattr(value, "__dataclass_fields__") else None
+    fields: Any = getattr(value, "__dataclass_fields__", None)
+    return None if fields is None else {name: getattr(value, name) for name in fields}
 
 
 def by_hand(target: Leaf | Made) -> Any:
