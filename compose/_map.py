@@ -234,10 +234,9 @@ class _Items:
                 number += 1
 
     async def _one(self, number: int, item: Any) -> Any:
-        try:
-            return await self._work(number, item)
-        finally:
-            self._places.release()
+        result = await self._work(number, item)
+        self._places.release()  # not after a failure: that ends it all, and nothing new begins
+        return result
 
     async def results(self, items: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
         """Give the results in the order of the items."""
