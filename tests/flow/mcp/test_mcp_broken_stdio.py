@@ -53,6 +53,13 @@ async def until_gone(pid: int) -> None:
             await anyio.sleep(0.005)
 
 
+async def until_noticed(tool: Any) -> None:
+    """Wait until a tool's connection knows that its server is gone: a call before that is lost with it, and says so."""
+    with anyio.fail_after(10):
+        while (link := tool._connection._link) is not None and not link.is_over:  # noqa: ASYNC110
+            await anyio.sleep(0.005)
+
+
 # --- connecting ------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +243,7 @@ async def test_calls_at_once_after_a_death_share_one_new_server(broken: Broken, 
         pid = int(text_of(await tool["pid"].run()))
         await tool["last"].run()
         await until_gone(pid)
+        await until_noticed(tool["pid"])
 
         async def ask() -> None:
             pids.add(text_of(await tool["pid"].run()))
