@@ -24,7 +24,7 @@ class ConvertSource(AwaitedSource):
     The stream ends after what ``on_end`` or ``on_error`` returns, and with what any of the three functions raises.
     """
 
-    __slots__ = ("_coroutine", "_function", "_last", "_on_end", "_on_error", "_pull", "inner")
+    __slots__ = ("_coroutine", "_function", "_last", "_on_end", "_on_error", "_pull", "_reading", "inner")
 
     def __init__(self, inner: Source, function: Hook, on_end: Hook | None, on_error: Hook | None) -> None:
         super().__init__()
@@ -34,6 +34,7 @@ class ConvertSource(AwaitedSource):
         self._on_end = on_end
         self._on_error = on_error
         self._coroutine: Any = None  # returned by one of the functions to `poll`, which cannot await it
+        self._reading = False  # a task is in `anext`
         self._last = False  # the item under way comes from a hook and is the last one
 
     @property
@@ -51,7 +52,7 @@ class ConvertSource(AwaitedSource):
 
     def poll(self) -> Any:
         while not self.done:
-            if self._coroutine is not None or self._drive is not None:
+            if self._coroutine is not None or self._reading:
                 return PENDING
             try:
                 item = END if self._last else self.inner.poll()
@@ -69,28 +70,32 @@ class ConvertSource(AwaitedSource):
         return self.last_word()
 
     async def anext(self) -> Any:
-        if self._drive is not None:
+        if self._reading:
             raise anyio.BusyResourceError("reading from")
-        while not self.done:
-            if self._coroutine is not None:
-                value, self._coroutine = self._coroutine, None
-            elif self._last:
-                self._end()
-                break
-            else:
-                try:
-                    item = await self._pull()
-                except BaseException as error:  # noqa: BLE001
-                    value = self._on_ending(error)
+        self._reading = True
+        try:
+            while not self.done:
+                if self._coroutine is not None:
+                    value, self._coroutine = self._coroutine, None
+                elif self._last:
+                    self._end()
+                    break
                 else:
                     try:
-                        value = self._function(item)
+                        item = await self._pull()
                     except BaseException as error:  # noqa: BLE001
-                        value = self._fail_with(error)
-            if type(value) is CoroutineType:
-                value = await self._finish_call(value)
-            if value is not NO_VALUE:
-                return value
+                        value = self._on_ending(error)
+                    else:
+                        try:
+                            value = self._function(item)
+                        except BaseException as error:  # noqa: BLE001
+                            value = self._fail_with(error)
+                if type(value) is CoroutineType:
+                    value = await self._finish_call(value)
+                if value is not NO_VALUE:
+                    return value
+        finally:
+            self._reading = False
         return await self._tell_ending()
 
     async def _tell_ending(self) -> NoReturn:
