@@ -120,7 +120,8 @@ class EagerRun:
         """The nodes at work in tasks, with their contexts and what they were given."""
         self.crew: Crew | None = None
         self.held: list[Packet] = []
-        """What nodes have made that ended with others and have not been looked at: only of use if the run fails."""
+        """What nodes have made that ended with others and have not been looked at, and in the end the output: nobody
+        else would close it if the run failed, or were cancelled while it ends."""
         self.simple = not run.packets.streaming and not run.bodies
         self.last = "start"
 
@@ -131,20 +132,24 @@ class EagerRun:
             while True:
                 if self.ready:
                     if self.ready[0] == plan.end:
-                        return await self.board.take(self.run, plan.end)
+                        self.held = [await self.board.take(self.run, plan.end)]
+                        break
                     await self._start(self.ready.popleft())
                 elif self.working:
                     await self._next_outcome()
                 else:
                     raise self.run.fail(RunStalledError(self.run.graph_path, self.board.waiting_for(), [self.last]))
-        except BaseException:
-            given = [packet for _, packet in self.working.values()]
-            await disband(self.run, self.crew, [*self.held, *given])
-            raise
-        finally:
             await self.board.drop(self.run)
             if self.crew is not None:
                 await self.crew.close()
+            return self.held[0]
+        except BaseException:
+            given = [packet for _, packet in self.working.values()]
+            try:
+                await disband(self.run, self.crew, [*self.held, *given])
+            finally:
+                await self.board.drop(self.run)
+            raise
 
     def _deliver_one(self, node: NodePlan, packet: Packet) -> bool:
         """Send on what goes along one plain edge; tell whether it was that simple."""

@@ -106,7 +106,8 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
     inbox = Inbox(plan)
     crew: Crew | None = None
     held: list[Packet] = []
-    """What the nodes of the present step were given, or have made: nobody else would close it if the run failed."""
+    """What the nodes of the present step were given, or have made, and in the end the output: nobody else would close it
+    if the run failed, or were cancelled while it ends."""
     known: Collection[int] | None = None
     try:
         done: Sequence[Task] = [(plan.nodes[plan.start], packet)]
@@ -114,14 +115,15 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
             tasks = await _next_tasks(run, inbox, done, held, known)
             known = None
             if len(tasks) == 1 and tasks[0][0].index == plan.end:
-                return tasks[0][1]
+                break
             count_step(run, [node.index for node, _ in tasks])
             if len(tasks) == 1:
                 node, packet = tasks[0]
                 if inbox.is_empty:
                     node, packet, known = await run_line(run, node, packet)
                     if node.index == plan.end:
-                        return packet
+                        held[:] = [packet]
+                        break
                     done = [(node, packet)]
                 else:
                     done = [(node, await run_node(run, node, packet))]
@@ -130,13 +132,16 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
                     crew = make_crew()
                     await crew.open()
                 done = await _perform(run, crew, [node for node, _ in tasks], held)
-    except BaseException:
-        await disband(run, crew, held)
-        raise
-    finally:
         await inbox.drop(run)
         if crew is not None:
             await crew.close()
+        return held[0]
+    except BaseException:
+        try:
+            await disband(run, crew, held)
+        finally:
+            await inbox.drop(run)
+        raise
 
 
 async def _next_tasks(
