@@ -10,16 +10,20 @@ shown, the exit status is 1 if there was one, and pytest's summary comes last.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
 from environment import ROOT, SetupError, check_machine, find_interpreter, prepare, program
+from peers import PeerError, install_peer, package_files
 
 SUPPORTED = ("3.11", "3.12", "3.13")
 CHECKS = {
@@ -29,10 +33,12 @@ CHECKS = {
     "mypy": ["mypy"],
     "pyright": ["pyright"],
 }
-TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "-m", "not benchmark"]
+# A worker that dies ends the suite: with another in its place the rest may wait for ever.
+TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "--max-worker-restart=0", "-m", "not benchmark"]
 ELSEWHERE = [*TOGETHER[:-1], "not benchmark and not slow"]  # on the other Pythons
 ALONE = ["-m", "benchmark"]  # what measures time does not share the machine
 NO_TESTS = 5  # pytest's exit status when nothing was selected
+SUITE_SECONDS = 1500  # after which a suite is taken to hang
 
 
 @dataclass
@@ -64,9 +70,10 @@ def main(arguments: Sequence[str]) -> int:
         check_machine()
         python = prepare(ROOT / ".venv", extras="all", groups=["dev"])
         run_checks(python, report)
+        install_peers(report)
         if not here_only:
             run_on_other_versions(extra, report)
-    except SetupError as error:
+    except (SetupError, PeerError) as error:
         print(error, file=sys.stderr)
         return 1
     run_suite("benchmarks", python, [*ALONE, *extra], report)
@@ -99,6 +106,15 @@ def run_checks(python: Path, report: Report) -> None:
         list(pool.map(run, CHECKS))
 
 
+def install_peers(report: Report) -> None:
+    """Install the npm packages that tests talk to, so that no test waits for that."""
+    started = time.monotonic()
+    for package in package_files():
+        print(f"\n==> npm packages for {package.parent.relative_to(ROOT)}", flush=True)
+        install_peer(package)
+    report.add("npm packages", 0, started)
+
+
 def run_on_other_versions(extra: Sequence[str], report: Report) -> None:
     """Run the suite on each other supported version, in an environment of its own."""
     for version in SUPPORTED:
@@ -118,18 +134,35 @@ def run_suite(name: str, python: Path, arguments: Sequence[str], report: Report,
     started = time.monotonic()
     colour = ["--color=yes"] if sys.stdout.isatty() else []
     command = [str(python), "-m", "pytest", *colour, *arguments]
-    last_line = ""
     environment = {"HYPOTHESIS_PROFILE": profile, **os.environ}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=PIPE, stderr=STDOUT) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            last_line = line.rstrip() or last_line
-    if process.returncode < 0:
-        last_line = f"pytest was ended by signal {-process.returncode}"
-        print(f"\n{last_line}", flush=True)
-    report.add(name, 0 if process.returncode == NO_TESTS else process.returncode, started)
-    return last_line
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdout=PIPE, stderr=STDOUT, start_new_session=True
+    )
+    lines = [""]
+    reader = threading.Thread(target=pass_on, args=(process, lines), daemon=True)
+    reader.start()
+    try:
+        status = process.wait(SUITE_SECONDS)
+    except subprocess.TimeoutExpired:
+        status = 1
+        lines.append(f"no end after {SUITE_SECONDS} s")
+    finally:
+        with suppress(ProcessLookupError):  # what tests have left running would keep the pipe open
+            os.killpg(process.pid, signal.SIGKILL)
+        reader.join(10)
+    if status < 0:
+        lines.append(f"pytest was ended by signal {-status}")
+        print(f"\n{lines[-1]}", flush=True)
+    report.add(name, 0 if status == NO_TESTS else status, started)
+    return lines[-1]
+
+
+def pass_on(process: subprocess.Popen[str], lines: list[str]) -> None:
+    """Print what a process says, line by line, and keep the last one that is not empty."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        lines[-1] = line.rstrip() or lines[-1]
 
 
 def running_version() -> str:

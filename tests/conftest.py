@@ -26,6 +26,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterator
+from pathlib import Path
 from types import AsyncGeneratorType, CodeType
 from typing import Any
 
@@ -77,6 +78,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def npm_peer() -> Callable[[Path], Path]:
+    """Give what installs the npm packages that a ``package.json`` names, and gives the folder they are in."""
+    from peers import install_peer
+
+    return install_peer
+
+
 @pytest.fixture(autouse=True)
 def nothing_leaks() -> Iterator[None]:
     """Make leaks that only show at garbage collection, and threads left running, failures of their test."""
@@ -125,12 +134,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 
 def seconds_for(item: pytest.Function) -> float:
-    """Give an async test a little less time than pytest-timeout does, so that it can still be cancelled."""
+    """Give an async test less time than pytest-timeout does, so that it can still be cancelled on a busy machine.
+
+    An alarm in the middle of the cancellation could leave trio's runner waiting without end.
+    """
     marker = item.get_closest_marker("timeout")
     given = [*marker.args, marker.kwargs.get("timeout")] if marker is not None else []
     given += [item.config.getoption("timeout"), os.environ.get("PYTEST_TIMEOUT"), item.config.getini("timeout")]
     seconds = next(float(value) for value in given if value is not None)
-    return 0.9 * seconds if seconds else threading.TIMEOUT_MAX
+    return max(seconds - max(0.1 * seconds, 2.0), 0.1 * seconds) if seconds else threading.TIMEOUT_MAX
 
 
 def in_limited_time(test: AsyncTest, seconds: float) -> AsyncTest:

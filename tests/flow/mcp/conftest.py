@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -58,28 +55,10 @@ class NodeServer:
 
 
 @pytest.fixture(scope="session")
-def everything_script() -> Path:
-    """Install the npm server, in the version that ``package.json`` names, once per machine."""
-    wanted = (HERE / "package.json").read_bytes()
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = caches / "anabranch-tests" / f"mcp-{hashlib.sha256(wanted).hexdigest()[:12]}"
-    script = folder / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
-    if not script.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Two workers may do so at once: each works apart, and the first to be ready gives the folder its name.
-        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-            (Path(place) / "package.json").write_bytes(wanted)
-            npm = shutil.which("npm")
-            assert npm is not None, "these tests need Node and npm"
-            command = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr
-            shutil.copytree(place, f"{place}.ready", symlinks=True)
-            try:
-                Path(f"{place}.ready").rename(folder)
-            except OSError:
-                shutil.rmtree(f"{place}.ready")
-    return script
+def everything_script(npm_peer: Callable[[Path], Path]) -> Path:
+    """Give the program of the npm server."""
+    package = npm_peer(HERE / "package.json") / "node_modules" / "@modelcontextprotocol" / "server-everything"
+    return package / "dist" / "index.js"
 
 
 @contextmanager

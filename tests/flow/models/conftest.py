@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
-import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -60,28 +56,9 @@ class Mock:
 
 
 @pytest.fixture(scope="session")
-def mock_cli() -> Path:
-    """Install the mock from npm, in the version that ``package.json`` names, once per machine."""
-    wanted = (HERE / "package.json").read_bytes()
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = caches / "anabranch-tests" / f"aimock-{hashlib.sha256(wanted).hexdigest()[:12]}"
-    cli = folder / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-    if not cli.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        # Two workers may do so at once: each works apart, and the first to be ready gives the folder its name.
-        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-            (Path(place) / "package.json").write_bytes(wanted)
-            npm = shutil.which("npm")
-            assert npm is not None, "these tests need Node and npm"
-            command = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
-            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr
-            shutil.copytree(place, f"{place}.ready", symlinks=True)
-            try:
-                Path(f"{place}.ready").rename(folder)
-            except OSError:
-                shutil.rmtree(f"{place}.ready")
-    return cli
+def mock_cli(npm_peer: Callable[[Path], Path]) -> Path:
+    """Give the mock's program."""
+    return npm_peer(HERE / "package.json") / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 
 
 @pytest.fixture(scope="session")
