@@ -279,3 +279,60 @@ class ToolFailedError(NodeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.tool, self.call_id, self.position, self.__cause__, self.results)
+
+
+class DamagedRecordError(AnabranchError, ValueError):
+    """What is stored is not what was written: changed, cut, from a newer format or of another type.
+
+    Attributes:
+        path: Which record, or which place in it.
+        why: What is wrong there.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path or 'the record'} is damaged: {why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.why)
+
+
+class StoreError(AnabranchError):
+    """A store could not do what it was asked; what the driver raised, if it did, is the ``__cause__``.
+
+    Attributes:
+        store: Which store.
+        what: What was being done.
+        why: What stood in the way, and what to do.
+    """
+
+    def __init__(self, store: str, what: str, why: str) -> None:
+        self.store = store
+        self.what = what
+        self.why = why
+        super().__init__(f"{store}: {what} failed: {why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.store, self.what, self.why)
+
+
+class VersionConflict(StoreError):
+    """A log has another version than a save expected: somebody else has written it. Nothing was written.
+
+    Attributes:
+        id: The log's id.
+        expected: The version that the save expected; 0 stands for no log.
+        found: The version that the log has; 0 stands for no log.
+    """
+
+    def __init__(self, store: str, id: str, expected: int, found: int) -> None:
+        self.id = id
+        self.expected = expected
+        self.found = found
+        super().__init__(store, f"saving version {expected + 1} of log {id!r}", f"it is at version {found}")
+        text = f"log {id!r} is at version {found}, not at {expected} as expected"
+        self.args = (f"{store}: {text}: it was written elsewhere meanwhile; load it again",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.store, self.id, self.expected, self.found)
