@@ -234,6 +234,7 @@ async def test_a_server_that_dies_between_calls_is_started_anew_unnoticed(broken
             pid = int(text_of(await tool["pid"].run()))
             assert text_of(await tool["last"].run()) == "my last answer"
             await until_gone(pid)
+            await until_noticed(tool["pid"])
 
 
 async def test_calls_at_once_after_a_death_share_one_new_server(broken: Broken, by_name: ByName) -> None:
