@@ -336,3 +336,151 @@ class VersionConflict(StoreError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.store, self.id, self.expected, self.found)
+
+
+class UnsavableTypeError(AnabranchError, TypeError):
+    """Values of a type cannot be saved so that they come back as they were.
+
+    Attributes:
+        path: Where the type stands in the one that was asked about, such as ``"jobs[].lock"``; empty for itself.
+        form: The type that was asked about, by name.
+        why: What is in the way, and what to do.
+    """
+
+    def __init__(self, path: str, form: str, why: str) -> None:
+        self.path = path
+        self.form = form
+        self.why = why
+        super().__init__(f"{form} cannot be saved: {f'{path}: ' if path else ''}{why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.form, self.why)
+
+
+class UnsavableValueError(AnabranchError, ValueError):
+    """A value cannot be saved so that it comes back as it was.
+
+    Attributes:
+        path: Where in the value, such as ``"messages[3].extra['x']"``; empty for the value itself.
+        why: What is in the way, and what to do.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"{path or 'the value'} cannot be saved: {why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.why)
+
+
+class DurableError(GraphRunError):
+    """A run that is kept cannot go on; it is not a fault of a node, and no node's path is put in front of it."""
+
+
+class CheckpointError(DurableError):
+    """A step could not be saved, so the run stopped; what was saved before is as it was, and the run can be resumed.
+
+    Attributes:
+        run: The id of the run.
+        step: What was to be saved.
+    """
+
+    def __init__(self, run: str, step: str, cause: BaseException) -> None:
+        self.run = run
+        self.step = step
+        super().__init__(f"run {run!r} stopped, since {step} could not be saved: {cause}")
+        self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.run, self.step, self.__cause__)
+
+
+class RunConflict(DurableError):
+    """Somebody else is at work on this run, or has been; nothing was lost, and nothing was saved here.
+
+    Attributes:
+        run: The id of the run.
+        why: Who, and what to do.
+    """
+
+    def __init__(self, run: str, why: str) -> None:
+        self.run = run
+        self.why = why
+        super().__init__(f"run {run!r}: {why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.run, self.why)
+
+
+class StepMismatchError(DurableError):
+    """A durable step was done with other arguments before; :attr:`before` and :attr:`now` are both of them."""
+
+    def __init__(self, path: str, name: str, before: Any, now: Any) -> None:
+        self.path = path
+        self.name = name
+        self.before = before
+        self.now = now
+        super().__init__(
+            f"step {name!r} at {path!r} was done with {before} and is called with {now} now; a node that is resumed has "
+            "to do the same steps in the same way (give another name to what is another step)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.name, self.before, self.now)
+
+
+class ResumeError(AnabranchError):
+    """A run cannot be resumed as asked; nothing has run.
+
+    Attributes:
+        run: The id of the run.
+        why: What is in the way, and what to do.
+    """
+
+    def __init__(self, run: str, why: str) -> None:
+        self.run = run
+        self.why = why
+        super().__init__(f"run {run!r}: {why}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.run, self.why)
+
+
+class UnknownRunError(ResumeError):
+    """There is no such run in the store."""
+
+
+class RunFinishedError(ResumeError):
+    """The run has its output already."""
+
+
+class GraphChangedError(ResumeError):
+    """The run was made by another graph than the one that is to go on with it."""
+
+
+class AnswersMissingError(ResumeError):
+    """The run waits for answers, and none was given."""
+
+
+class UnknownInterruptError(ResumeError):
+    """An answer was given to something that the run does not wait for."""
+
+
+class AnswerTypeError(InterruptError):
+    """An answer is of another type than the question asks for.
+
+    Attributes:
+        id: The id of the interrupt.
+        wanted: The type that the answer must have.
+        got: The type that it has.
+    """
+
+    def __init__(self, id: str, wanted: str, got: str) -> None:
+        self.id = id
+        self.wanted = wanted
+        self.got = got
+        super().__init__(f"the answer to {id!r} must be {wanted}, got {got}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.id, self.wanted, self.got)

@@ -1,0 +1,371 @@
+"""What of a value changed since it was last stored, so that what is stored grows with what is new.
+
+A tracker remembers a value as a tree of nodes. A node for what never changes keeps the value itself and sees by its
+identity that it is the same; any other keeps what was written of it and compares that, so that changes made in place
+are noticed. Fields and keys have nodes of their own, and a list keeps its items, so that one more item costs a look
+at the others but writes only itself.
+
+Looking changes nothing: what was seen becomes what is remembered with :meth:`Tracker.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_
+from typing import Any, Protocol
+
+from ._codec_json import Json, same
+from ._codec_part import Entries, Items, Maybe, Part, Refused, always
+from ._tracker_ops import Op, Path, apply, diff, keeps_order, set_op
+from .errors import UnsavableValueError
+
+__all__ = ("Op", "Tracker", "apply")
+
+Later = list[Callable[[], None]]
+"""What to do when the changes are stored."""
+
+_LOOSE = frozenset({"$plain", "$is"})
+_NOT_SEEN: Any = object()
+
+
+class Tracker:
+    """Tells what of a value changed; made by :meth:`Codec.tracker() <anabranch.compose._codec.Codec.tracker>`."""
+
+    __slots__ = ("_later", "_node", "_part")
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._node: _Node | None = None
+        self._later: Later = []
+
+    def changes(self, value: Any) -> list[Op]:
+        """Give what changed since the last :meth:`commit`; all there is, if there was none.
+
+        Raises:
+            UnsavableValueError: The value cannot be written. Nothing is forgotten by that.
+        """
+        later: Later = []
+        ops: list[Op] = []
+        try:
+            if self._node is None:
+                node = _node_for(self._part)
+                ops.append(set_op((), node.first(value, later)))
+                later.append(lambda: self._remember(node))
+            else:
+                self._node.look(value, (), ops, later)
+        except Refused as refused:
+            self._later = []
+            raise UnsavableValueError(refused.path, refused.why) from None
+        except RecursionError:
+            self._later = []
+            raise UnsavableValueError("", "it is nested too deeply, or contains itself") from None
+        self._later = later
+        return ops
+
+    def commit(self) -> None:
+        """Remember what :meth:`changes` saw last: it is stored."""
+        later, self._later = self._later, []
+        for remember in later:
+            remember()
+
+    def rollback(self) -> None:
+        """Forget what :meth:`changes` saw last: it was not stored, and comes again."""
+        self._later = []
+
+    def _remember(self, node: _Node) -> None:
+        self._node = node
+
+
+class _Node(Protocol):
+    """What is remembered of one place."""
+
+    def first(self, value: Any, later: Later) -> Json:
+        """Write a value that stands here for the first time."""
+        ...
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        """Add what changed."""
+        ...
+
+
+def _node_for(part: Part) -> _Node:
+    if part.solid is always or part.target is not None:
+        track = part.track if isinstance(part.track, Items) else None
+    else:
+        track = part.track
+    node: _Node
+    if isinstance(track, Items):
+        node = _List(part, track)
+    elif isinstance(track, Entries):
+        node = _Keyed(part, track)
+    elif isinstance(track, Maybe):
+        node = _Optional(track.inner)
+    else:
+        node = _Leaf(part)
+    return node if part.check is None or isinstance(node, _Leaf) else _Checked(node, part.check)
+
+
+def _is_loose(tree: Json) -> bool:
+    """Tell whether something stands in a tree that is not of the class declared, and so may change after all."""
+    if type(tree) is dict:
+        return not _LOOSE.isdisjoint(tree) or any(map(_is_loose, tree.values()))
+    return type(tree) is list and any(map(_is_loose, tree))
+
+
+class _Leaf:
+    """A value that is compared as a whole: by identity if it never changes, else by what is written of it."""
+
+    __slots__ = ("_part", "_tree", "_value")
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._value: Any = _NOT_SEEN
+        self._tree: Json = None
+
+    def first(self, value: Any, later: Later) -> Json:
+        tree = self._part.encode(value)
+        later.append(lambda: self._remember(value, tree))
+        return tree
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        if value is self._value:
+            return
+        tree = self._part.encode(value)
+        if not same(self._tree, tree):
+            diff(self._tree, tree, path, ops)
+            later.append(lambda: self._remember(value, tree))
+
+    def _remember(self, value: Any, tree: Json) -> None:
+        self._tree = tree
+        self._value = value if self._part.solid(value) and not _is_loose(tree) else _NOT_SEEN
+
+
+class _Checked:
+    """A value that must keep within limits besides."""
+
+    __slots__ = ("_check", "_node")
+
+    def __init__(self, node: _Node, check: Callable[[Any], None]) -> None:
+        self._node = node
+        self._check = check
+
+    def first(self, value: Any, later: Later) -> Json:
+        self._check(value)
+        return self._node.first(value, later)
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        self._check(value)
+        self._node.look(value, path, ops, later)
+
+
+class _Optional:
+    """A value that may be None."""
+
+    __slots__ = ("_inner", "_node")
+
+    def __init__(self, inner: Part) -> None:
+        self._inner = inner
+        self._node: _Node | None = None
+
+    def first(self, value: Any, later: Later) -> Json:
+        node = None if value is None else _node_for(self._inner)
+        later.append(lambda: self._remember(node))
+        return None if node is None else node.first(value, later)
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        if value is not None and self._node is not None:
+            self._node.look(value, path, ops, later)
+        elif value is not self._node:  # one of them is None
+            ops.append(set_op(path, self.first(value, later)))
+
+    def _remember(self, node: _Node | None) -> None:
+        self._node = node
+
+
+class _Keyed:
+    """A value that is written as an object: a model, a dataclass, a dict with text for keys."""
+
+    __slots__ = ("_nodes", "_part", "_track", "_tree")
+
+    def __init__(self, part: Part, track: Entries) -> None:
+        self._part = part
+        self._track = track
+        self._nodes: dict[str, _Node] | None = None
+        self._tree: Json = None
+        """What was written, when it was no such object."""
+
+    def first(self, value: Any, later: Later) -> Json:
+        held = self._track.plain(value)
+        if held is None:
+            tree = self._part.encode(value)
+            later.append(lambda: self._remember(None, tree))
+            return tree
+        nodes: dict[str, _Node] = {}
+        out = {key: self._add(key, item, nodes, later) for key, item in held.items()}
+        later.append(lambda: self._remember(nodes, None))
+        return out
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        nodes = self._nodes
+        held = self._track.plain(value)
+        if held is None and nodes is None:
+            tree = self._part.encode(value)
+            diff(self._tree, tree, path, ops)
+            later.append(lambda: self._remember(None, tree))
+        elif held is None or nodes is None or not keeps_order(nodes, held):
+            ops.append(set_op(path, self.first(value, later)))
+        else:
+            self._look_inside(nodes, held, path, ops, later)
+
+    def _look_inside(
+        self, nodes: dict[str, _Node], held: Mapping[str, Any], path: Path, ops: list[Op], later: Later
+    ) -> None:
+        gone = [key for key in nodes if key not in held]
+        added: dict[str, _Node] = {}
+        ops += [["-", [*path, key]] for key in gone]
+        key = ""
+        try:
+            for key, item in held.items():
+                node = nodes.get(key)
+                if node is not None:
+                    node.look(item, (*path, key), ops, later)
+        except Refused as refused:
+            refused.at(self._track.step.format(key))
+            raise
+        for key, item in held.items():
+            if key not in nodes:
+                ops.append(set_op((*path, key), self._add(key, item, added, later)))
+        if gone or added:
+            kept = {key: node for key, node in nodes.items() if key in held}
+            later.append(lambda: self._remember({**kept, **added}, None))
+
+    def _add(self, key: str, item: Any, nodes: dict[str, _Node], later: Later) -> Json:
+        node = nodes[key] = _node_for(self._track.part(key))
+        try:
+            return node.first(item, later)
+        except Refused as refused:
+            refused.at(self._track.step.format(key))
+            raise
+
+    def _remember(self, nodes: dict[str, _Node] | None, tree: Json) -> None:
+        self._nodes = nodes
+        self._tree = tree
+
+
+class _List:
+    """A list, or a tuple that new ones replace: its items, and what was written of those that may change."""
+
+    __slots__ = ("_items", "_loose", "_part", "_track", "_tree")
+
+    def __init__(self, part: Part, track: Items) -> None:
+        self._part = part
+        self._track = track
+        self._items: list[Any] | None = None
+        self._loose: dict[int, Json] = {}
+        self._tree: Json = None
+        """What was written, when it was no list of the class declared."""
+
+    def first(self, value: Any, later: Later) -> Json:
+        if type(value) is not self._track.cls:
+            tree = self._part.encode(value)
+            later.append(lambda: self._remember_tree(tree))
+            return tree
+        trees, loose = self._write(value, 0)
+        items = list(value)
+        later.append(lambda: self._remember(items, loose))
+        return trees
+
+    def _write(self, value: Any, start: int) -> tuple[list[Any], dict[int, Json]]:
+        """Write the items from one on, and give those that may change."""
+        trees: list[Any] = []
+        loose: dict[int, Json] = {}
+        item_part = self._track.item
+        try:
+            for item in value[start:]:
+                tree = item_part.encode(item)
+                if not item_part.solid(item) or _is_loose(tree):
+                    loose[start + len(trees)] = tree
+                trees.append(tree)
+        except Refused as refused:
+            refused.at(f"[{start + len(trees)}]")
+            raise
+        return trees, loose
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        items = self._items
+        if items is None or type(value) is not self._track.cls:
+            if items is None and type(value) is not self._track.cls:
+                tree = self._part.encode(value)
+                diff(self._tree, tree, path, ops)
+                later.append(lambda: self._remember_tree(tree))
+            else:
+                ops.append(set_op(path, self.first(value, later)))
+            return
+        count = len(items)
+        if len(value) >= count and self._all_same(items, value) and not self._loose:
+            if len(value) > count:
+                self._append(value, count, path, ops, later)
+            return
+        self._compare(items, value, path, ops, later)
+
+    def _all_same(self, items: list[Any], value: Any) -> bool:
+        if self._track.fixed:
+            return bool(items == list(value[: len(items)]))
+        return all(map(is_, items, value))
+
+    def _append(self, value: Any, count: int, path: Path, ops: list[Op], later: Later) -> None:
+        trees, loose = self._write(value, count)
+        ops.append(["+", list(path), count, trees])
+        added = list(value[count:])
+        later.append(lambda: self._extend(added, loose))
+
+    def _compare(self, items: list[Any], value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        """Compare what is written of the items that may have changed, and write again what did."""
+        old, new = self._trees_of_both(items, value)
+        shared = min(len(items), len(value))
+        changed = sorted(index for index, tree in new.items() if not same(old[index], tree))
+        keep = shared
+        if len(changed) > 1 and len(changed) * 4 > shared:
+            keep = changed[0]
+        for index in changed:
+            if index < keep:
+                diff(old[index], new[index], (*path, index), ops)
+        trees, loose = self._write(value, keep)
+        if keep < len(items) or keep < len(value):
+            ops.append(["+", list(path), keep, trees])
+        for index in range(keep):
+            tree = new.get(index, self._loose.get(index))
+            if tree is not None and (not self._track.item.solid(value[index]) or _is_loose(tree)):
+                loose[index] = tree
+        kept = list(value)
+        later.append(lambda: self._remember(kept, loose))
+
+    def _trees_of_both(self, items: list[Any], value: Any) -> tuple[dict[int, Json], dict[int, Json]]:
+        """Write the items that are not certainly the same, as they were and as they are."""
+        encode = self._track.item.encode
+        old: dict[int, Json] = {}
+        new: dict[int, Json] = {}
+        for index, (before, after) in enumerate(zip(items, value, strict=False)):
+            if index in self._loose:
+                old[index] = self._loose[index]
+            elif before is not after:
+                old[index] = encode(before)
+            else:
+                continue
+            try:
+                new[index] = encode(after)
+            except Refused as refused:
+                refused.at(f"[{index}]")
+                raise
+        return old, new
+
+    def _extend(self, added: list[Any], loose: dict[int, Json]) -> None:
+        if self._items is not None:
+            self._items += added
+            self._loose.update(loose)
+
+    def _remember(self, items: list[Any], loose: dict[int, Json]) -> None:
+        self._items, self._loose, self._tree = items, loose, None
+
+    def _remember_tree(self, tree: Json) -> None:
+        self._items, self._loose, self._tree = None, {}, tree
