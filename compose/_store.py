@@ -192,6 +192,8 @@ class CheckpointStore(Protocol):
 def check_save(head: LogHead, data: bytes, snapshot: bool, expected: int, limit: int | None = None) -> None:
     """Refuse a save whose arguments do not fit together, before anything is touched."""
     check_id(head.id)
+    if head.thread is not None:
+        check_id(head.thread)
     if expected < 0 or head.version != expected + 1:
         raise ValueError(f"version {head.version} of log {head.id!r} cannot follow version {expected}")
     if expected == 0 and not snapshot:

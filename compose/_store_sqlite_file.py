@@ -6,21 +6,12 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from ._store import (
-    KINDS,
-    STATUSES,
-    LogEntry,
-    LogHead,
-    LogVersion,
-    StoredLog,
-    checked_log,
-    to_bytes,
-    to_text,
-)
+from ._store import LogHead, LogVersion, StoredLog, checked_log, to_bytes, to_text
+from ._store_rows import bytes_or_none, read_entry, read_head
 from .errors import DamagedRecordError, StoreError, VersionConflict
 
 T = TypeVar("T")
@@ -94,7 +85,7 @@ class SqliteFile:
     def save(self, head: LogHead, data: bytes, snapshot: bool, expected: int) -> None:
         """Append an entry and replace the head."""
         id = to_bytes(head.id)
-        thread, owner = _bytes_or_none(head.thread), _bytes_or_none(head.owner)
+        thread, owner = bytes_or_none(head.thread), bytes_or_none(head.owner)
         graph = to_bytes(head.graph)
         times = head.created, head.updated
 
@@ -153,9 +144,9 @@ class SqliteFile:
         """List heads in the order of their ids."""
         conditions = {
             "kind = ?": kind,
-            f"thread = {TEXT}": _bytes_or_none(thread),
+            f"thread = {TEXT}": bytes_or_none(thread),
             "status = ?": status,
-            f"id > {TEXT}": _bytes_or_none(after),
+            f"id > {TEXT}": bytes_or_none(after),
         }
         given = {condition: value for condition, value in conditions.items() if value is not None}
         query = f"SELECT {HEAD} FROM logs WHERE {' AND '.join(['1', *given])} ORDER BY id LIMIT ?"
@@ -273,39 +264,6 @@ class SqliteFile:
             self.close()
             why = "the file was removed or replaced while it was open; what it held is gone from this path"
             raise StoreError(self._settings.store, "saving", why)
-
-
-def read_head(row: Sequence[Any]) -> LogHead:
-    """Make a head of a row, in the order of HEAD."""
-    id, kind, version, status, thread, owner, graph, created, updated, expires = row
-    if kind not in KINDS or status not in STATUSES or not isinstance(version, int):
-        raise DamagedRecordError(f"log {id!r}", f"its kind is {kind!r}, its status {status!r}, its version {version!r}")
-    return LogHead(
-        id=id,
-        kind=kind,
-        version=version,
-        status=status,
-        thread=thread,
-        owner=owner,
-        graph=graph,
-        created=created,
-        updated=updated,
-        expires=expires,
-    )
-
-
-def read_entry(id: str, row: Sequence[Any], limit: int) -> LogEntry:
-    """Make an entry of a row, in the order of READ_ENTRIES."""
-    version, snapshot, created, size, data = row
-    if isinstance(size, int) and size > limit:
-        raise DamagedRecordError(f"log {id!r}, version {version}", f"it has {size} bytes, and the store takes {limit}")
-    if not isinstance(data, bytes):
-        raise DamagedRecordError(f"log {id!r}, version {version}", "it holds no bytes")
-    return LogEntry(version, bool(snapshot), data, created)
-
-
-def _bytes_or_none(text: str | None) -> bytes | None:
-    return None if text is None else to_bytes(text)
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:

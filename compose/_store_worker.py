@@ -39,6 +39,7 @@ class Threads(Generic[R]):
     """The threads of a worker, from the first job to the closing."""
 
     def __init__(self, name: str, make: Callable[[], R], count: int) -> None:
+        self.pid = os.getpid()
         self._name = name
         self._make = make
         self._count = count
@@ -150,7 +151,8 @@ class Worker(Generic[R]):
 
 def _end(running: list[Threads[Any]]) -> None:
     for threads in running:
-        threads.end()
+        if threads.pid == os.getpid():
+            threads.end()
 
 
 async def _delivered(begin: Callable[[Deliver], None]) -> Outcome:

@@ -28,13 +28,16 @@ import weakref
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from types import AsyncGeneratorType, CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import hypothesis
 import looptime
 import pytest
 import trio.testing
+
+if TYPE_CHECKING:
+    from postgres_server import Server
 
 hypothesis.settings.register_profile(
     "ci",
@@ -100,6 +103,29 @@ def nothing_leaks() -> Iterator[None]:
     gc.collect()  # what finalizers raise now, pytest reports as an error of this test
     running = [t.name for t in started if t.is_alive()]
     assert not running, f"threads left running by this test: {running}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Start a PostgreSQL server, installed first where it is missing; the tests that use it share a worker."""
+    from postgres_server import PostgresError, Server
+
+    try:
+        server = Server()
+    except PostgresError as error:
+        pytest.skip(str(error))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that use PostgreSQL on one worker of xdist, so that there is one server."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("postgres"))
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ BELOW_FOUNDATION = {
 # Packages of extras may be imported inside functions, and at the top of these modules, which nothing imports
 # that does not need them.
 NEEDS_EXTRAS = {
+    "compose/_store_postgres_server": {"psycopg"},
     "flow/cli": {"cyclopts", "rich"},
     "flow/tools/_mcp_http": {"httpx2"},
     "schema/_stream_trio": {"outcome", "trio"},

@@ -13,6 +13,7 @@ from ._interpretation import Failure, Interpretation
 from ._leaks import assert_leaves_nothing_behind
 from ._models import AskedModel, ScriptedModel, ScriptEntry
 from ._scripted import Scripted, Sequencer
+from ._stores import StoreCase, check_store, store_cases
 from ._strategies import GraphCase, InvalidGraph, graphs, invalid_graphs
 
 __all__ = (
@@ -26,12 +27,15 @@ __all__ = (
     "Scripted",
     "ScriptedModel",
     "Sequencer",
+    "StoreCase",
     "assert_as_interpreted",
     "assert_leaves_nothing_behind",
     "assert_order_does_not_matter",
     "assert_paradigms_agree",
+    "check_store",
     "explore",
     "graphs",
     "interpret",
     "invalid_graphs",
+    "store_cases",
 )
