@@ -15,9 +15,9 @@ A5  A node starts without waiting for unrelated ones; END is settled last, since
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import Context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._context import work_in
 from ._crew import Crew, make_crew
@@ -91,7 +91,39 @@ class Board:
 
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""
-        return await gathered(run, self._plan.nodes[target], self._sent.pop(target, {}))
+        return await gathered(run, self._plan.nodes[target], self.take_sent(target))
+
+    def take_sent(self, target: int) -> dict[int, Packet]:
+        """Take what was sent to a node, by sender."""
+        return self._sent.pop(target, {})
+
+    @property
+    def sent(self) -> Mapping[int, Mapping[int, Packet]]:
+        """What was sent and not taken, by target and sender."""
+        return self._sent
+
+    def waits_only_for(self, target: int, node: NodePlan) -> bool:
+        """Whether every relation into a target that is not settled comes from one node."""
+        own = sum(edge.target == target for edge in node.edges) + sum(target in b.targets for b in node.branches)
+        return self._waiting[target] == own and not self._sent.get(target)
+
+    def as_tree(self) -> dict[str, Any]:
+        """Say how far it is settled, in a form that can be kept."""
+        nodes = self._plan.nodes
+        return {
+            "waiting": {nodes[n].key: left for n, left in enumerate(self._waiting) if left != nodes[n].relations},
+            "live": [nodes[n].key for n in sorted(self._live)],
+            "skipped": [nodes[n].key for n in sorted(self.skipped)],
+        }
+
+    def restore(self, tree: Mapping[str, Any], sent: dict[int, dict[int, Packet]]) -> None:
+        """Go on where another board was."""
+        keys = self._plan.keys
+        for key, left in tree["waiting"].items():
+            self._waiting[keys[key]] = left
+        self._live = {keys[key] for key in tree["live"]}
+        self.skipped = {keys[key] for key in tree["skipped"]}
+        self._sent = sent
 
     async def drop(self, run: Run) -> None:
         """Give up everything that still waits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,14 @@ class RunFailed(Event):
     """The run of a graph ends with an error."""
 
     error: BaseException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPaused(Event):
+    """The run was saved and has stopped; it is the last event of this part of the run."""
+
+    interrupts: Sequence[Interrupt]
+    """Everything that the run waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, cast, get_args, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -16,6 +16,7 @@ from ._spec import EdgeSpec, GraphSpec, HandlerSpec, NodeSpec, Retry
 from .errors import Problem
 
 if TYPE_CHECKING:
+    from ._store import CheckpointStore
     from ._runnable import Runnable
 
 InputT = TypeVar("InputT", default=Any)
@@ -81,6 +82,18 @@ class CompileOptions(TypedDict, total=False):
     trigger: Trigger
     max_steps: int
     name: str
+    store: CheckpointStore
+    durability: Literal["step", "pause"]
+    interrupt_before: Sequence[str]
+    interrupt_after: Sequence[str]
+    expire_after: float
+    redact: Callable[[Any], Any]
+    migrate: Callable[[dict[str, Any]], dict[str, Any]]
+    answers: Sequence[Any]
+
+
+SHAPE_OPTIONS = ("trigger", "max_steps", "name")
+"""Those that are about the graph itself; the others are about keeping its runs."""
 
 
 class GraphLike(Generic[InputT, OutputT]):
@@ -109,6 +122,13 @@ class GraphLike(Generic[InputT, OutputT]):
             **options: ``trigger="any"`` (supersteps, cycles allowed) or ``"all"`` (each node once, as soon as all its
                 predecessors are settled); ``max_steps`` bounds the supersteps of one run (by default 100 more than
                 there are nodes); ``name`` is what callbacks, drawings and errors call the graph.
+                With ``store`` runs are kept and can be resumed: ``durability="step"`` saves each step before the next
+                begins, ``"pause"`` only when a run stops or does a durable step; ``interrupt_before`` and
+                ``interrupt_after`` name nodes (by path) where runs stop; ``expire_after`` is how many seconds a run
+                that has ended or stopped is kept at least; ``redact`` gets each JSON tree that is saved and gives what
+                is saved in its place; ``migrate`` brings the document of a run that another version of the graph has
+                made up to date; ``answers`` are the types of answers to questions, so that they can be tested in a
+                process that has asked none.
 
         Returns:
             The compiled graph; it may run many times at once.
@@ -119,8 +139,14 @@ class GraphLike(Generic[InputT, OutputT]):
         from ._compile import compile_spec
         from ._runnable import Runnable
 
-        plan = compile_spec(self._spec(), default_trigger=self._default_trigger, **options)
-        return Runnable(plan)
+        shape: dict[str, Any] = {name: given for name, given in options.items() if name in SHAPE_OPTIONS}
+        plan = compile_spec(self._spec(), default_trigger=self._default_trigger, **shape)
+        if len(shape) == len(options):
+            return Runnable(plan)
+        from ._compile_keep import KeepOptions, keeping_of
+
+        rest = {name: given for name, given in options.items() if name not in shape}
+        return Runnable(plan, keeping_of(plan, cast("KeepOptions", rest)))
 
 
 class Graph(GraphLike[InputT, OutputT]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
@@ -20,7 +20,9 @@ from ._build import body_of
 from ._context import Frame, current_frame
 from ._crew import Crew, make_crew
 from ._execute import execute
+from ._interrupted import Interrupted, is_pause
 from ._packets import VALUES
+from ._part import Part, current_part
 from ._plan import NodePlan, Plan
 from ._run import Run
 from .errors import GraphRunError
@@ -118,12 +120,18 @@ class Map(Generic[A, B]):
         async with make_crew() as crew, aclosing(_Items(crew, work, self._concurrency).results(_each(values))) as found:
             return [result async for result in found]
 
-    async def _stream(self, item: Body, lists: StreamReader[list[Any]]) -> StreamReader[list[Any]]:
+    async def _stream(self, item: Body, lists: StreamReader[list[Any]]) -> AsyncIterable[list[Any]]:
+        if current_part.get() is not None:
+            return self._at_once(item, lists)
         scope = current_scope()
         assert scope is not None, "a run in stream mode has a scope"
         reader, writer = pipe[list[Any]](capacity=0)
         scope.start_soon(self._pump, self._work(item), lists, writer)
         return reader
+
+    async def _at_once(self, item: Body, lists: StreamReader[list[Any]]) -> AsyncGenerator[list[Any], None]:
+        """Do it in a run that is kept, where lists come whole."""
+        yield await self._all(item, [value async for values in lists for value in values])
 
     async def _pump(self, work: Work, lists: StreamReader[list[Any]], writer: StreamWriter[list[Any]]) -> None:
         try:
@@ -151,6 +159,37 @@ class Map(Generic[A, B]):
 
 async def _run_item(frame: Frame, item: Body, number: int, value: Any) -> Any:
     """Run one item as a node with an address of its own; always from a value to a value."""
+    part = current_part.get()
+    if part is not None:
+        return await _run_kept_item(part.child(str(number)), frame, item, number, value)
+    return await _run_one(frame, item, number, value)
+
+
+async def _run_kept_item(part: Part, frame: Frame, item: Body, number: int, value: Any) -> Any:
+    """Run one item unless it was done, or waits for an answer, in a run that is kept."""
+    from ._codec import codec_for
+
+    found = part.result
+    if found is not None:
+        return codec_for(item.output).decode(found["value"])
+    if part.blocked:
+        raise Interrupted(part.record.id)
+    current_part.set(part)  # the context is the item's own
+    try:
+        result = await _run_one(frame, item, number, value)
+    except BaseException as error:
+        if is_pause(error):
+            part.block()
+        raise
+    if part.unanswered:  # the item has swallowed the pause
+        part.block()
+        raise Interrupted(part.record.id)
+    part.finish(codec_for(item.output).encode(result))
+    await part.record.step_done(f"item {'/'.join(part.address)!r}")
+    return result
+
+
+async def _run_one(frame: Frame, item: Body, number: int, value: Any) -> Any:
     run, node, _ = frame
     key = f"{node.key}/{number}"
     given, made = item.input, item.output
@@ -167,10 +206,7 @@ def _for_item(run: Run, node: NodePlan, inner: NodePlan) -> Run:
     options = run.options.nested.get(node.key)
     if not run.packets.streaming and options is None:
         return run
-    other = Run.__new__(Run)
-    for name in Run.__slots__:
-        setattr(other, name, getattr(run, name))
-    other.packets = VALUES
+    other = run.in_mode(VALUES)
     if options is not None:
         other.options = replace(run.options, nested={inner.key: options})
     return other
@@ -217,6 +253,8 @@ class _Items:
         """An item has one from before it is taken until its work is done."""
         self._room = None if ahead is None else anyio.Semaphore(ahead)
         """An item has some from before it is taken until its result was given."""
+        self._paused: BaseException | None = None
+        """What an item has stopped with."""
 
     async def _take(self, items: AsyncGenerator[Any, None]) -> int:
         """Start work on each item as it comes; one task takes them all. Give how many there were."""
@@ -234,7 +272,13 @@ class _Items:
                 number += 1
 
     async def _one(self, number: int, item: Any) -> Any:
-        result = await self._work(number, item)
+        try:
+            result = await self._work(number, item)
+        except BaseException as error:
+            if not is_pause(error):
+                raise
+            self._paused = error
+            result = None  # the others go on
         self._places.release()  # not after a failure: that ends it all, and nothing new begins
         return result
 
@@ -253,7 +297,11 @@ class _Items:
                 else:
                     done[slot] = result
             while given in done:
-                yield done.pop(given)
+                result = done.pop(given)
+                if self._paused is None:
+                    yield result
                 given += 1
                 if self._room is not None:
                     self._room.release()
+        if self._paused is not None:
+            raise self._paused

@@ -13,6 +13,7 @@ from ._plan import NodePlan, Plan
 from .errors import RunOptionsError
 
 if TYPE_CHECKING:
+    from ._control import RunControl
     from ._interrupt import Interrupt
     from ._observe import Observer
 
@@ -33,6 +34,7 @@ class RunOptions:
         context: Who and what for this run is, seen by nodes and tools through :func:`current_context`.
         on_interrupt: Answers the questions that nodes and tools ask with :func:`interrupt`; it gets an
             :class:`Interrupt` and returns the answer, sync or async.
+        control: By what the run can be paused from outside; see :class:`RunControl`.
 
     Example:
         >>> from anabranch.schema import ModelOptions
@@ -49,6 +51,7 @@ class RunOptions:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     context: Any = None
     on_interrupt: Callable[[Interrupt], Any] | None = None
+    control: RunControl | None = None
 
 
 @dataclass(slots=True)

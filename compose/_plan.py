@@ -146,6 +146,8 @@ class Plan:
     state_type: Any
     spec: GraphSpec = field(repr=False)
     """A private copy of what the builder said, for drawing and introspection."""
+    codecs: dict[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    """What was made to keep runs of this graph, when it was first needed."""
 
     @property
     def end(self) -> int:

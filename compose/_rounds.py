@@ -14,7 +14,7 @@ R5  The step counter never exceeds the limit; START and END are not counted. (:f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ._context import work_in
 from ._crew import Crew, Outcome, make_crew
@@ -88,8 +88,26 @@ class Inbox:
 
     async def take(self, run: Run, target: int) -> Packet:
         """Take what was sent to a node, as one packet."""
+        return await gathered(run, self._plan.nodes[target], self.take_sent(target))
+
+    def take_sent(self, target: int) -> dict[int, Packet]:
+        """Take what was sent to a node, by sender."""
         self._triggered.discard(target)
-        return await gathered(run, self._plan.nodes[target], self._sent.pop(target, {}))
+        return self._sent.pop(target, {})
+
+    @property
+    def sent(self) -> Mapping[int, Mapping[int, Packet]]:
+        """What was sent and not taken, by target and sender."""
+        return self._sent
+
+    @property
+    def triggered(self) -> Collection[int]:
+        """The nodes that control has reached and that have not run since."""
+        return self._triggered
+
+    def restore(self, sent: dict[int, dict[int, Packet]], triggered: Collection[int]) -> None:
+        """Go on where another inbox was."""
+        self._sent, self._triggered = sent, set(triggered)
 
     async def drop(self, run: Run) -> None:
         """Give up everything that still waits."""
@@ -106,8 +124,8 @@ async def run_in_rounds(run: Run, packet: Packet) -> Packet:
     inbox = Inbox(plan)
     crew: Crew | None = None
     held: list[Packet] = []
-    """What the nodes of the present step were given, or have made, and in the end the output: nobody else would close it
-    if the run failed, or were cancelled while it ends."""
+    """What the nodes of the present step were given, or have made, and in the end the output: nobody else would close
+    it if the run failed, or were cancelled while it ends."""
     known: Collection[int] | None = None
     try:
         done: Sequence[Task] = [(plan.nodes[plan.start], packet)]

@@ -76,7 +76,7 @@ async def _choose_all(run: Run, node: NodePlan, packet: Packet) -> tuple[Packet,
     chosen: list[Collection[int]] = []
     try:
         for branch, question in zip(node.branches, questions, strict=True):
-            chosen.append(await _choose(run, node, branch, question))
+            chosen.append(await choose(run, node, branch, question))
     except BaseException:
         for unused in (*questions, packet):
             await run.packets.drop(unused)
@@ -84,7 +84,8 @@ async def _choose_all(run: Run, node: NodePlan, packet: Packet) -> tuple[Packet,
     return packet, chosen
 
 
-async def _choose(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
+async def choose(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
+    """Ask a branch about a packet, which is used up; give the ends that it chooses."""
     where = f"branch {branch.name!r}"
     try:
         answer = await within(run.context(node), run.packets.ask(run, node, branch, packet))

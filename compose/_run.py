@@ -13,15 +13,18 @@ from uuid import uuid4
 
 from ..schema import AnabranchError
 from ._context import Frame, can_await, class_of, current_frame
+from ._part import current_part
 from ._plan import HandlerPlan, NodePlan, Plan
 from ._state import StateCell, holding, not_holding
-from .errors import GraphRunError, LimitExceeded, NodeError
+from .errors import DurableError, GraphRunError, LimitExceeded, NodeError
 
 if TYPE_CHECKING:
     from ._body import Body
+    from ._control import RunControl
     from ._observe import Observer
     from ._options import ResolvedOptions
     from ._packets import Packets
+    from ._scope import Scope
 
 
 class Run:
@@ -31,6 +34,7 @@ class Run:
         "_id",
         "base",
         "bodies",
+        "control",
         "max_steps",
         "observer",
         "options",
@@ -39,13 +43,22 @@ class Run:
         "plan",
         "prefix",
         "root",
+        "scope",
         "state",
         "steps",
         "trail",
         "wants_value",
     )
 
-    def __init__(self, plan: Plan, packets: Packets, options: ResolvedOptions, parent: Run | None, prefix: str) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        packets: Packets,
+        options: ResolvedOptions,
+        parent: Run | None,
+        prefix: str,
+        scope: Scope | None = None,
+    ) -> None:
         self.plan = plan
         self.packets = packets
         """How what travels along edges is handled: as values or as streams."""
@@ -67,8 +80,13 @@ class Run:
         self.state: StateCell | None = None
         self.base: Context = copy_context()
         """What every node's context is a copy of."""
+        self.scope = scope
+        """The record of this run, if it is kept."""
+        self.control: RunControl | None = options.given.control if parent is None else None
+        """By what the whole run can be paused from outside; only the root has it."""
         if plan.state is not None:
-            self.state = StateCell(self._make_state())
+            old = scope is not None and not scope.fresh
+            self.state = StateCell(scope.state() if old else self._make_state())  # type: ignore[union-attr]
 
     def _make_state(self) -> Any:
         assert self.plan.state is not None
@@ -99,7 +117,17 @@ class Run:
         context = self.base.copy()
         frame: Frame = (self, node, 1)
         context.run(current_frame.set, frame)
+        if self.scope is not None:
+            context.run(current_part.set, self.scope.part_of(node) or current_part.get())
         return context
+
+    def in_mode(self, packets: Packets) -> Run:
+        """Give a run that shares everything with this one, but handles its packets otherwise."""
+        other = Run.__new__(Run)
+        for name in Run.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.packets = packets
+        return other
 
     def fail(self, error: GraphRunError) -> GraphRunError:
         """Mark an error as one of this run's, so that it is not located again on its way out."""
@@ -113,6 +141,8 @@ class Run:
         """
         if isinstance(error, GraphRunError) and error.__dict__.get("_run") is self.root:
             return error
+        if isinstance(error, DurableError):
+            return self.fail(error)
         if isinstance(error, LimitExceeded) and "_run" not in error.__dict__:
             error.path = path
             return self.fail(error)
@@ -125,7 +155,9 @@ class Run:
         from ._schedule import run_plan
 
         options = self.options.below(node.key)
-        inner = Run(plan, self.packets, options, self, f"{self.prefix}{node.key}/")
+        part = current_part.get()
+        scope = None if part is None else part.nested(plan)
+        inner = Run(plan, self.packets, options, self, f"{self.prefix}{node.key}/", scope)
         return await run_plan(inner, packet)
 
     def start_handler(self, node: NodePlan, handler: HandlerPlan, cell: StateCell, value: Any) -> Any:

@@ -15,6 +15,10 @@ async def run_plan(run: Run, packet: Packet) -> Packet:
     if run.parent is None and type(packet) in CONTAINERS:
         packet = apart(packet)  # the caller keeps what it gave as it was
     go = run_in_rounds if run.plan.trigger == "any" else run_eagerly
+    if run.scope is not None:
+        from ._durable import run_durably
+
+        go = run_durably
     observer = run.observer
     if observer is None:
         return await go(run, packet)

@@ -44,6 +44,10 @@ class StateCell:
         """Whether nobody holds or waits for the state."""
         return self._free
 
+    def held_here(self) -> bool:
+        """Whether the code that asks holds the state itself."""
+        return id(self) in _held.get()
+
     def take(self) -> None:
         """Hold a free state; only in the event loop's thread, and nothing may be awaited before :meth:`give_back`."""
         self._free = False
@@ -212,13 +216,13 @@ def find_cell(run: Run, kind: Any) -> StateCell:
             if kind is None or isinstance(cell.value, kind):
                 return cell
             found.append(type(cell.value).__name__)
-        around = around.parent or _caller(around)
+        around = around.parent or caller(around)
     wanted = "a state" if kind is None else f"a state of type {getattr(kind, '__name__', kind)}"
     there = f"there are {', '.join(found)}" if found else "no graph around has a state (Graph(state=…))"
     raise StateError(f"{wanted} was asked for; {there}")
 
 
-def _caller(run: Run) -> Run | None:
+def caller(run: Run) -> Run | None:
     """Give the run of the node that called this graph by one of its entry points, if a node did."""
     frame = run.base.get(current_frame)
     return None if frame is None else frame[0]

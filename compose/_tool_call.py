@@ -31,7 +31,7 @@ from ..schema import (
 from ._events import ToolDelta, ToolEnded, ToolFailed, ToolStarted
 from ._tool_context import CurrentCall, enter_call
 from ._tool_set import Entry, ErrorPolicy, ToolSet
-from .errors import InterruptError, NodeError, ToolCallCutError, ToolTimeoutError, UnknownToolError
+from .errors import DurableError, InterruptError, NodeError, ToolCallCutError, ToolTimeoutError, UnknownToolError
 
 if TYPE_CHECKING:
     from ._context import Frame
@@ -282,6 +282,8 @@ class Work:
         return None if told is None else self._piece(f"\n{told}" if after_text else told, is_error=True)
 
     def _policy(self, error: Exception) -> ErrorPolicy:
+        if isinstance(error, DurableError):
+            return "raise"  # the run cannot be kept
         if isinstance(error, InterruptError) or isinstance(error.__cause__, InterruptError):
             return "raise"  # nobody could be asked, or the answer was no answer: not for the model to mend
         if isinstance(error, NodeError) and error.where.startswith("callback "):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from ..schema import FunctionTool, Message, Risk, ToolDefinitionError, tool
 from ._context import current_frame
 from ._options import resolve_inside
+from ._part import current_part
 from ._run import Run
 from ._schedule import run_plan
 from ._streams import boxed
@@ -93,7 +94,8 @@ async def _run_nested(frame: Frame, plan: Plan, value: Any) -> Any:
     place = node.key if position is None else f"{node.key}/{position}"
     prefix = f"{run.prefix}{place}/"
     options = resolve_inside(plan, run.observer, prefix, run.root.options.given.for_all)
-    inner = Run(plan, run.packets, options, run, prefix)
+    part = current_part.get()
+    inner = Run(plan, run.packets, options, run, prefix, None if part is None else part.nested(plan))
     return await run_plan(inner, boxed(value) if run.packets.streaming else value)
 
 

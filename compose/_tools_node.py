@@ -16,12 +16,16 @@ from ._body import Body
 from ._context import current_frame, within
 from ._crew import make_crew
 from ._tool_call import AnyMiddleware, ArgumentHandler, Middleware, Steps, UnknownToolHandler, Work, is_cut
+from ._tool_kept import KeptWork, kept, stop_if_paused
 from ._tool_set import ErrorPolicies, ToolAlias, ToolSet, policies_of
 from ._tools_options import ToolsOptions
 from .errors import ToolFailedError
 
 if TYPE_CHECKING:
     from ._context import Frame
+
+
+AnyWork = Work | KeptWork
 
 
 class ToolsNode:
@@ -215,9 +219,12 @@ class ToolsNode:
         """
         frame = current_frame.get()
         works = self._works(message, frame)
+        answers: list[Message | None]
         if len(works) == 1 and frame is not None:  # the context is the node's own
-            return _complete(works, [await works[0].answer()], frame)
-        answers: list[Message | None] = [None] * len(works)
+            answers = [await works[0].answer()]
+            stop_if_paused(works)
+            return _complete(works, answers, frame)
+        answers = [None] * len(works)
         for group in self._groups(works):
             if len(group) == 1:
                 work = group[0]
@@ -233,6 +240,7 @@ class ToolsNode:
                             raise error
                         answers[position] = answer
                         missing -= 1
+        stop_if_paused(works)
         return _complete(works, answers, frame)
 
     async def stream(self, message: Message) -> AsyncGenerator[list[Message | None], None]:
@@ -261,10 +269,11 @@ class ToolsNode:
                     slots: list[Message | None] = [None] * len(works)
                     slots[position] = piece
                     yield slots
+        stop_if_paused(works)
         if any(work.error is not None for work in works):
             _complete(works, [concat(found) if found else None for found in pieces], frame)
 
-    def _works(self, message: Message, frame: Frame | None) -> list[Work]:
+    def _works(self, message: Message, frame: Frame | None) -> Sequence[AnyWork]:
         calls = message.tool_calls
         if message.role != "assistant" or not calls:
             raise MessageError(
@@ -284,11 +293,11 @@ class ToolsNode:
                 if work.entry is None:
                     work.error = self._steps.tools.unknown(work.call.name)
                     _complete(works, [None] * len(works), frame)
-        return works
+        return kept(works)
 
-    def _groups(self, works: Sequence[Work]) -> Iterator[Sequence[Work]]:
+    def _groups(self, works: Sequence[AnyWork]) -> Iterator[Sequence[AnyWork]]:
         """Give the calls that may run at once."""
-        together: list[Work] = []
+        together: list[AnyWork] = []
         for work in works:
             alone = self._sequential or (work.entry is not None and not work.entry.parallel)
             if alone and together:
@@ -301,7 +310,7 @@ class ToolsNode:
         if together:
             yield together
 
-    def _may_fail(self, works: Sequence[Work]) -> bool:
+    def _may_fail(self, works: Sequence[AnyWork]) -> bool:
         """Tell whether the node may have to fail, with the results of the others."""
         unknown = self._steps.node_policies
         return any("raise" in (unknown if w.entry is None else w.entry.policies).values() for w in works)
@@ -352,7 +361,7 @@ def _require_ids(calls: Sequence[ToolCall]) -> None:
         raise MessageError(f"{what}, so answers cannot refer to it; give each call an id: with_call_ids(message)")
 
 
-def _complete(works: Sequence[Work], answers: Sequence[Message | None], frame: Frame | None) -> list[Message]:
+def _complete(works: Sequence[AnyWork], answers: Sequence[Message | None], frame: Frame | None) -> list[Message]:
     """Give the answers, or raise for the first call that the node has to fail for."""
     for work in works:
         if work.error is None:
@@ -366,13 +375,13 @@ def _complete(works: Sequence[Work], answers: Sequence[Message | None], frame: F
     return [answer for answer in answers if answer is not None]
 
 
-def _merged(group: Sequence[Work]) -> StreamReader[tuple[int, Message]]:
+def _merged(group: Sequence[AnyWork]) -> StreamReader[tuple[int, Message]]:
     """Make one stream of calls that run at once; each piece comes with the position of its call."""
     readers = [_reader(work) for work in group]
     return readers[0] if len(readers) == 1 else merge(readers)
 
 
-def _reader(work: Work) -> StreamReader[tuple[int, Message]]:
+def _reader(work: AnyWork) -> StreamReader[tuple[int, Message]]:
     """Make the stream of a call, each of whose steps runs in a context of its own."""
     position = work.current.position
     made = StreamReader._from_generator(work.chunks(), context=copy_context())  # pyright: ignore[reportPrivateUsage]

@@ -422,8 +422,8 @@ class StepMismatchError(DurableError):
         self.before = before
         self.now = now
         super().__init__(
-            f"step {name!r} at {path!r} was done with {before} and is called with {now} now; a node that is resumed has "
-            "to do the same steps in the same way (give another name to what is another step)"
+            f"step {name!r} at {path!r} was done with {before} and is called with {now} now; a node that is resumed "
+            "has to do the same steps in the same way (give another name to what is another step)"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

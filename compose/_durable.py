@@ -1,0 +1,329 @@
+"""The scheduler of durable runs: the rules of either trigger, with a record of every step.
+
+Between tasks everything is a value, since a value is what can be kept: what a node streams is put together when the
+node is done. Only the last node before END streams to the caller live. What each task has reached is noted as it is
+reached, and written before anything that builds on it begins; so whoever goes on with a run, after a pause or a crash,
+does nothing again that was done.
+
+A task that stops at a question stays open. The others go on: in rounds until the step ends, else for as long as
+anything can run. Then the run stops with everything that it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from ..schema import StreamReader
+from ._context import within, work_in
+from ._crew import Crew, Outcome, make_crew
+from ._execute import call_plain, count_step, execute, failure, finish_plain, finished, prepared
+from ._frontier import EagerFrontier, Frontier, RoundsFrontier
+from ._interrupted import Interrupted, is_pause
+from ._packets import STREAMS, VALUES, Packet
+from ._plan import NodePlan
+from ._route import choose, deliveries, gathered
+from ._run import Run
+from ._scope import Scope, Task
+from ._streams import boxed, chunks_to_value
+from .errors import RunStalledError
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The output of the graph, as a stream that is being made."""
+
+    reader: StreamReader[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The output of the graph, or the stream of it."""
+
+    packet: Packet
+
+
+class DurableRun:
+    """One run of a graph that is kept."""
+
+    def __init__(self, run: Run, scope: Scope) -> None:
+        self.run = run
+        """Runs the bodies of nodes, in the mode that the caller chose."""
+        self.values = run if not run.packets.streaming else run.in_mode(VALUES)
+        """Does everything between them."""
+        self.scope = scope
+        self.record = scope.record
+        self.plan = run.plan
+        self.frontier: Frontier = RoundsFrontier(run.plan) if run.plan.trigger == "any" else EagerFrontier(run.plan)
+        self.crew: Crew | None = None
+        self.working: set[str] = set()
+        self.stopped: set[str] = set()
+        """The tasks that stopped in this process."""
+        self.control = run.root.control
+
+    async def go(self, packet: Packet) -> Packet:
+        try:
+            if self.scope.fresh:
+                value = await self._whole(self.plan.nodes[self.plan.start], packet)
+                self.scope.begin()
+                self.scope.follow_state(self.run)
+                await self._send(self.plan.nodes[self.plan.start], value, None)
+            else:
+                if packet is not None:
+                    await self.run.packets.drop(packet)
+                self._restore()
+            return (await self._until_end()).packet
+        finally:
+            try:
+                if self.crew is not None:
+                    await self.crew.close()
+            finally:
+                self.scope.leave()
+
+    def _restore(self) -> None:
+        scope = self.scope
+        scope.follow_state(self.run)
+        with scope.reading():
+            scope.restore_tasks()
+            self.frontier.read(scope)
+            self.values.steps = int(scope.tree["steps"])
+
+    async def _until_end(self) -> Ended:
+        while True:
+            await self._settle()
+            ended = await self._advance()
+            if ended is not None:
+                return ended
+            startable = self._startable()
+            if not startable and not self.working:
+                raise Interrupted(self.record.id)
+            await self.record.step_done(self._where())
+            if len(startable) == 1 and not self.working and self.control is None:
+                live = await self._run_in_place(startable[0])
+            else:
+                await self._start(startable)
+                live = await self._news()
+            if live is not None:
+                return Ended(live.reader)
+
+    def _where(self) -> str:
+        tasks = ", ".join(repr(self.run.path(task.node)) for task in self.scope.tasks.values())
+        return f"the step before {tasks}"
+
+    # -- what is ready -----------------------------------------------------------------------------------------
+
+    async def _advance(self) -> Ended | None:
+        """Make tasks of the nodes that are ready; give the output if END is."""
+        scope = self.scope
+        if self.frontier.in_rounds and scope.tasks:
+            return None  # the step is not over
+        ready = self.frontier.take_ready()
+        if ready and ready[0][0] == self.plan.end:
+            return Ended(self._packet(await gathered(self.values, self.plan.nodes[self.plan.end], ready[0][1])))
+        if not ready and not scope.tasks:
+            last = [self.plan.nodes[i].key for i in (self.values.trail or [()])[-1]]
+            raise self.run.fail(RunStalledError(self.run.graph_path, self.frontier.waiting_for(), last or ["start"]))
+        if self.frontier.in_rounds:
+            self._count([target for target, _ in ready])
+        for target, sent in ready:
+            if not self.frontier.in_rounds:
+                self._count([target])
+            scope.open_task(self.plan.nodes[target], sent)
+        self.frontier.write(scope)
+        return None
+
+    def _count(self, nodes: Sequence[int]) -> None:
+        count_step(self.values, nodes)
+        self.scope.put("steps", self.values.steps)
+
+    def _startable(self) -> list[Task]:
+        if self.control is not None and self.control.pausing:
+            return []
+        found: list[Task] = []
+        for task in self.scope.tasks.values():
+            if task.name in self.working or task.name in self.stopped or task.phase == "done" or task.blocked:
+                continue
+            if self._breaks(task, "before"):
+                continue
+            found.append(task)
+        return found
+
+    def _breaks(self, task: Task, when: str) -> bool:
+        """Stop before or after a node, if the graph was compiled so and it was not done for this task already."""
+        points = self.record.keeping.before if when == "before" else self.record.keeping.after
+        if not points or self.run.path(task.node) not in points or task.get("asked", when) is not None:
+            return False
+        if when == "before" and task.phase != "ready":
+            return False
+        task.hold(when)
+        return True
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def _run_in_place(self, task: Task) -> Live | None:
+        self.working.add(task.name)
+        try:
+            made = await self._perform(task)
+        except BaseException as error:
+            await self._failed(task, error)
+            return None
+        finally:
+            self.working.discard(task.name)
+        if isinstance(made, Live):
+            return made
+        self._done(task, made)
+        return None
+
+    async def _start(self, tasks: Sequence[Task]) -> None:
+        if self.crew is None:
+            self.crew = make_crew()
+            await self.crew.open()
+        for task in tasks:
+            self.working.add(task.name)
+            self.crew.start(int(task.name), self._perform(task), copy_context())
+
+    async def _news(self) -> Live | None:
+        """Wait until a task has ended, or the time of a pause is up."""
+        assert self.crew is not None, "something is at work"
+        news: Sequence[Outcome] = ()
+        if self.control is None or self.run.parent is not None:
+            news = await self.crew.news()
+        else:
+            with self.control.deadline() as scope:
+                news = await self.crew.news()
+            if scope.cancelled_caught:
+                await self.crew.close()
+                news = self.crew.take_outcomes()
+                self.crew = None
+                self.working.clear()
+        errors: list[tuple[Task, BaseException]] = []
+        for slot, made, error in news:
+            task = self.scope.tasks[str(slot)]
+            self.working.discard(task.name)
+            if error is not None:
+                errors.append((task, error))
+            elif isinstance(made, Live):
+                return made  # it was alone
+            else:
+                self._done(task, made)
+        for task, error in errors:
+            await self._failed(task, error)
+        return None
+
+    async def _failed(self, task: Task, error: BaseException) -> None:
+        if self.record.failure is not None:
+            raise self.record.failure
+        if not is_pause(error):
+            raise failure(self.run, task.node, error)
+        self.stopped.add(task.name)
+        task.block()
+
+    def _done(self, task: Task, value: Any) -> None:
+        task.phase, task.value = "done", value
+        if self._breaks(task, "after") or (self.frontier.in_rounds and len(self.scope.tasks) > 1):
+            self.scope.advance(task, "done", value)
+
+    async def _settle(self) -> None:
+        """Send on what is done: in rounds when all of the step is, in the order of the nodes; else at once."""
+        done = [
+            t for t in self.scope.tasks.values() if t.phase == "done" and not t.blocked and t.name not in self.stopped
+        ]
+        if self.frontier.in_rounds and len(done) < len(self.scope.tasks):
+            return
+        for task in sorted(done, key=lambda task: task.node.index):
+            try:
+                await self._send(task.node, task.value, task.known)
+            except BaseException as error:
+                await self._failed(task, error)  # a condition asks
+                self.scope.advance(task, "done", task.value)
+            else:
+                self.scope.close_task(task)
+
+    async def _send(self, node: NodePlan, value: Any, known: Collection[int] | None) -> None:
+        self.scope.note_output(node, value)
+        await self.frontier.send(self.values, node, value, known)
+
+    async def _perform(self, task: Task) -> Any:
+        """Run a task from the phase that it has reached; give what its node gives, or a live stream of it."""
+        node, values = task.node, self.values
+        context = self.run.context(node)
+        value = task.value
+        if task.phase == "ready":
+            value = await gathered(values, node, task.sent)
+            if node.pre is not None or node.input_key is not None:
+                value = await prepared(values, node, context, value)
+            if node.pre is not None:
+                self.scope.advance(task, "prepared", value)
+        if task.phase != "ran":
+            made = await self._run_body(task, context, value)
+            if isinstance(made, Live):
+                return made
+            value = made
+            if task.unanswered:  # the node has swallowed the pause
+                raise Interrupted(self.record.id, task.unanswered)
+            if node.post is not None:
+                self.scope.advance(task, "ran", value)
+        return await finished(values, node, context, value)
+
+    async def _run_body(self, task: Task, context: Context, value: Any) -> Any:
+        node, run = task.node, self.run
+        if not run.packets.streaming:
+            if not node.plain or run.bodies:
+                return await within(context, execute(run, node, value))
+            made = call_plain(run, node, context, value)
+            work = work_in(made)
+            return made if work is None else await within(context, finish_plain(run, node, work))
+        reader: StreamReader[Any] = await within(context, execute(run, node, boxed(value)))
+        return await self._flow(task, reader) if self._may_flow(task) else await self._gives(node, reader)
+
+    async def _gives(self, node: NodePlan, reader: StreamReader[Any]) -> Any:
+        return await chunks_to_value(self.run, node, reader, node.gives)
+
+    # -- streaming to the caller -------------------------------------------------------------------------------
+
+    def _may_flow(self, task: Task) -> bool:
+        """Whether what a node streams may be all that is still to come, and goes to END."""
+        node = task.node
+        ways = [e.target for e in node.edges if e.data] + [t for b in node.branches for t in b.targets]
+        return (
+            self.plan.end in ways
+            and len(node.edges) + len(node.branches) == 1
+            and node.post is None
+            and len(self.scope.tasks) == 1
+            and self.run.path(node) not in self.record.keeping.after
+            and self.frontier.is_alone(node)
+        )
+
+    async def _flow(self, task: Task, reader: StreamReader[Any]) -> Any:
+        node, run = task.node, self.run
+        if node.branches:
+            question, reader = reader.copy(2)
+            (branch,) = node.branches
+            asked = question if node.output_key is None else STREAMS.wrap(run, node, question)
+            ends = await choose(run, node, branch, asked)
+            if list(ends) != [self.plan.end]:
+                task.known = ends
+                return await self._gives(node, reader)
+            task.known = ends
+        if node.output_key is not None:
+            reader = STREAMS.wrap(run, node, reader)
+        for target, live, _, data, packet in await deliveries(run, node, reader, task.known):
+            if live and data and target == self.plan.end:
+                reader = await gathered(run, self.plan.nodes[target], {node.index: packet})
+        return Live(reader)
+
+    async def _whole(self, node: NodePlan, packet: Packet) -> Any:
+        if not self.run.packets.streaming:
+            return packet
+        return await chunks_to_value(self.run, node, packet, node.output)
+
+    def _packet(self, value: Any) -> Packet:
+        return boxed(value) if self.run.packets.streaming else value
+
+
+async def run_durably(run: Run, packet: Packet) -> Packet:
+    """Run a graph whose run is kept, or go on with it."""
+    assert run.scope is not None, "a run that is kept has a record"
+    return await DurableRun(run, run.scope).go(packet)

@@ -1,0 +1,48 @@
+"""The signal that a run stops to be resumed later. It is no ``Exception``, so no ``except Exception`` swallows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._interrupt import Interrupt
+
+
+class Interrupted(BaseException):
+    """A run was saved and has stopped; :meth:`Runnable.resume` goes on with it.
+
+    Attributes:
+        run: The id of the run.
+        interrupts: Everything that the run waits for, each with its id, address, payload and answer type; empty if it
+            was paused from outside.
+    """
+
+    def __init__(self, run: str, interrupts: Sequence[Interrupt] = ()) -> None:
+        self.run = run
+        self.interrupts = tuple(interrupts)
+        super().__init__(run, self.interrupts)
+
+    def __str__(self) -> str:
+        if not self.interrupts:
+            return f"run {self.run!r} was paused; go on with resume({self.run!r})"
+        asked = ", ".join(repr(one.id) for one in self.interrupts)
+        return f"run {self.run!r} waits for answers to {asked}; go on with resume({self.run!r}, {{id: answer}})"
+
+
+def is_pause(error: BaseException) -> bool:
+    """Tell whether what came out of user code is a pause, also inside the groups that task groups make."""
+    if isinstance(error, Interrupted):
+        return True
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_pause(inner) for inner in error.exceptions)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return False
+
+
+def pauses_in(error: BaseException) -> Iterator[Interrupted]:
+    """Give the pauses in a pause that may be a group of them."""
+    if isinstance(error, Interrupted):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType]
+            yield from pauses_in(inner)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,286 @@
+"""The record of one durable run: a document that the engine keeps up to date, and a log of it in a store.
+
+The document is a JSON tree. Whatever changes in it is noted as an operation; :meth:`Record.commit` writes what was
+noted since the last time as one entry of the log, in one transaction, under compare-and-swap on the version. Once the
+entries since the last snapshot are larger than it, the next entry is a snapshot again, so what is stored grows with
+what is new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import anyio
+
+from ._codec import Json, dump, load
+from ._store import RECORD_LIMIT, CheckpointStore, LogHead, LogStatus, StoredLog
+from ._tracker import Op, apply
+from .errors import CheckpointError, DamagedRecordError, DurableError, RunConflict, StoreError, VersionConflict
+
+if TYPE_CHECKING:
+    from ._interrupt import Interrupt
+
+Durability = Literal["step", "pause"]
+Path = tuple[str | int, ...]
+Redact = Callable[[Json], Json]
+
+ROOM = 4096
+"""How many bytes of entries after a snapshot are always fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How a compiled graph keeps its runs."""
+
+    store: CheckpointStore
+    durability: Durability
+    graph: str
+    """The fingerprint of the graph."""
+    expire_after: float | None
+    redact: Redact | None
+    migrate: Callable[[dict[str, Json]], dict[str, Json]] | None
+    before: frozenset[str]
+    """The paths of the nodes before which runs stop."""
+    after: frozenset[str]
+    """The paths of the nodes after which runs stop."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What of a run is in the store."""
+
+    version: int = 0
+    snapshot_size: int = 0
+    entries_size: int = 0
+    created: float = field(default_factory=time.time)
+
+
+class Record:
+    """One durable run."""
+
+    def __init__(self, keeping: Keeping, id: str, thread: str | None, owner: str) -> None:
+        self.keeping = keeping
+        self.id = id
+        self.thread = thread
+        self.owner = owner
+        self.doc: dict[str, Json] = {}
+        self.kept = Kept()
+        self.asked: dict[str, Interrupt] = {}
+        """The questions that this process has asked, as they were asked."""
+        self.trackers: dict[Path, Callable[[], Sequence[Op]]] = {}
+        """Gives what has changed of the state at a path, since it was last noted."""
+        self.cells: dict[Path, Any] = {}
+        self._ops: list[Op] = []
+        self._noted = 0
+        """How many operations were ever noted; a commit that finds them all written has nothing to do."""
+        self._written = 0
+        self._lock = anyio.Lock(fast_acquire=True)
+        self.failure: DurableError | None = None
+        """Why nothing can be saved any more; user code may have swallowed it, and the run stops all the same."""
+        self._keeps_ops = keeping.durability == "step"
+
+    # -- the document ------------------------------------------------------------------------------------------
+
+    def put(self, path: Path, tree: Json) -> None:
+        """Set what is at a path; what has to be around it is made."""
+        at: Any = self.doc
+        for depth, key in enumerate(path[:-1]):
+            inner = at.get(key)
+            if inner is None:
+                for outer in reversed(path[depth + 1 :]):
+                    tree = {str(outer): tree}
+                at[key] = tree
+                return self._note(["=", list(path[: depth + 1]), tree])
+            at = inner
+        at[path[-1]] = tree
+        return self._note(["=", list(path), tree])
+
+    def remove(self, path: Path) -> None:
+        """Delete what is at a path."""
+        at: Any = self.doc
+        for key in path[:-1]:
+            at = at[key]
+        del at[path[-1]]
+        self._note(["-", list(path)])
+
+    def change(self, path: Path, ops: Sequence[Op]) -> None:
+        """Apply operations whose paths begin at a path."""
+        for kind, rest, *given in ops:
+            moved = [kind, [*path, *rest], *given]
+            if kind == "=" and len(moved[1]) == len(path):
+                self.put(path, given[0])
+            else:
+                apply(self.doc, [moved])
+                self._note(moved)
+
+    def at(self, path: Path) -> Any:
+        """Give what is at a path, or None."""
+        at: Any = self.doc
+        for key in path:
+            at = at.get(key) if isinstance(at, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if at is None:
+                return None
+        return at  # pyright: ignore[reportUnknownVariableType]
+
+    def _note(self, op: Op) -> None:
+        self._noted += 1
+        if self._keeps_ops:
+            self._ops.append(op)
+
+    # -- the log -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether anything of the run is in the store."""
+        return self.kept.version > 0
+
+    async def step_done(self, where: str) -> None:
+        """Write what was noted, if every step is to be written before the next begins."""
+        if self._keeps_ops:
+            await self.commit(where)
+
+    async def commit(self, where: str, status: LogStatus = "running", *, owner: str | None = "") -> None:
+        """Write what was noted, in one transaction; several who wait for that at once share one.
+
+        Raises:
+            CheckpointError: The store failed, or something cannot be saved; nothing was written and nothing is lost.
+            RunConflict: Somebody else has written this run.
+        """
+        wanted = self._noted
+        async with self._lock:
+            if self.failure is not None:
+                raise self.failure
+            if status == "running" and owner == "" and 0 < wanted <= self._written and not self.trackers:
+                return
+            try:
+                await self._take_states()
+                await self._save(where, status, self.owner if owner == "" else owner)
+            except DurableError as error:
+                self.failure = error
+                raise
+
+    async def _take_states(self) -> None:
+        """Note what has changed of the states, at a moment when nobody is in the middle of changing one."""
+        for path, changes in tuple(self.trackers.items()):
+            cell = self.cells[path]
+            if not cell.free and not cell.held_here():
+                await cell.acquire()
+                cell.give_back()
+            self.change(path, changes())
+
+    async def _save(self, where: str, status: LogStatus, owner: str | None) -> None:
+        kept, noted = self.kept, self._noted
+        try:
+            patch = b"" if not self._keeps_ops or not kept.version else self._dumped(self._ops)
+            snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
+            data = seal(self._dumped(self.doc) if snapshot else patch, self.id, kept.version + 1)
+            head = self.head(status, owner)
+            await self.keeping.store.save(head, data, snapshot=snapshot, expected=kept.version)
+        except VersionConflict as error:
+            raise RunConflict(self.id, "another process or task has written it meanwhile") from error
+        except (StoreError, DamagedRecordError) as error:
+            raise CheckpointError(self.id, where, error) from error
+        self._ops.clear()
+        self._written = noted
+        kept.version += 1
+        if snapshot:
+            kept.snapshot_size, kept.entries_size = len(data), 0
+        else:
+            kept.entries_size += len(data)
+
+    def head(self, status: LogStatus, owner: str | None) -> LogHead:
+        """Make the head of the log's next version."""
+        now = time.time()
+        after = self.keeping.expire_after
+        return LogHead(
+            id=self.id,
+            kind="run",
+            version=self.kept.version + 1,
+            status=status,
+            thread=self.thread,
+            owner=owner if status == "running" else None,
+            graph=self.keeping.graph,
+            created=self.kept.created,
+            updated=now,
+            expires=None if after is None or status == "running" else now + after,
+        )
+
+    def _dumped(self, tree: Any) -> bytes:
+        redact = self.keeping.redact
+        return dump(tree if redact is None else redact(tree))
+
+
+def read_document(log: StoredLog) -> dict[str, Json]:
+    """Build a document from the entries of a log.
+
+    Raises:
+        DamagedRecordError: If an entry is not what was written.
+    """
+    tree: Json = None
+    first = log.entries[0].version if log.entries else 0
+    for place, entry in enumerate(log.entries):
+        if entry.version != first + place or entry.snapshot != (place == 0):
+            raise DamagedRecordError(
+                f"run {log.head.id!r}, version {entry.version}", "its entries do not follow each other"
+            )
+        try:
+            given = load(unseal(entry.data, log.head.id, entry.version), RECORD_LIMIT)
+            tree = given if entry.snapshot else apply(tree, _as_ops(given))
+        except DamagedRecordError as error:
+            raise DamagedRecordError(f"run {log.head.id!r}, version {entry.version}", str(error)) from error
+    if not isinstance(tree, dict) or tree.get("format") != FORMAT or tree.get("run") != log.head.id:
+        what = tree.get("format") if isinstance(tree, dict) else None
+        newer = isinstance(what, int) and what > FORMAT
+        raise DamagedRecordError(
+            f"run {log.head.id!r}",
+            f"it was written in format {what}, by a newer version of the library"
+            if newer
+            else "it is no record of this run",
+        )
+    return tree
+
+
+FORMAT = 1
+"""The version of the document's layout."""
+DIGEST = 32
+
+
+def seal(data: bytes, id: str, version: int) -> bytes:
+    """Put a checksum in front of an entry, over what is in it and where it belongs."""
+    return _digest(data, id, version) + data
+
+
+def unseal(data: bytes, id: str, version: int) -> bytes:
+    """Check an entry's checksum and take it off.
+
+    Raises:
+        DamagedRecordError: If it is not what was written, or belongs elsewhere.
+    """
+    given = data[DIGEST:]
+    if data[:DIGEST] != _digest(given, id, version):
+        raise DamagedRecordError("", "its checksum is wrong: it was changed, cut or moved after it was written")
+    return given
+
+
+def _digest(data: bytes, id: str, version: int) -> bytes:
+    made = blake2b(data, digest_size=DIGEST // 2)
+    made.update(f"{version} {id}".encode("utf-8", "surrogatepass"))
+    return made.hexdigest().encode()
+
+
+def _as_ops(given: Json) -> list[Op]:
+    if not isinstance(given, list):
+        raise DamagedRecordError("", "a list of changes was expected")
+    return cast("list[Op]", given)
+
+
+def adopt(record: Record, log: StoredLog, doc: Mapping[str, Json]) -> None:
+    """Let a record go on where a stored log ends."""
+    record.doc = dict(doc)
+    record.thread = log.head.thread
+    sizes = [len(entry.data) for entry in log.entries]
+    record.kept = Kept(log.head.version, sizes[0], sum(sizes[1:]), log.head.created)
