@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -42,7 +43,7 @@ class PostgresStore(CheckpointStore):
         schema: Where the tables are; made if it is missing.
         pool_size: At most so many connections.
         connect_timeout: How many seconds a connection may take to be made.
-        reconnect_timeout: How many seconds to go on trying when a connection that there was has broken.
+        reconnect_timeout: How many seconds to go on trying to connect to a server that has been reached before.
         statement_timeout: How many seconds the server may take for one statement.
         max_record_bytes: How long an entry may be, written or read.
 
@@ -86,6 +87,7 @@ class PostgresStore(CheckpointStore):
             reconnect_timeout,
             statement_timeout,
             max_record_bytes,
+            Event(),
         )
         self._worker: Worker[PostgresServer] = Worker(
             "anabranch-postgres", partial(PostgresServer, settings), pool_size

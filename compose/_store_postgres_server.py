@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from threading import Event
 from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 
 import psycopg
@@ -25,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from ._store import LogEntry, LogHead, LogVersion, StoredLog, checked_log, to_bytes, to_text
 from ._store_rows import bytes_or_none, read_entry, read_head, text_or_none
-from .errors import StoreError, VersionConflict
+from .errors import DamagedRecordError, StoreError, VersionConflict
 
 T = TypeVar("T")
 
@@ -81,6 +82,10 @@ CONDITIONS: Final = {
     "after": b"id > %(after)b",
 }
 
+# By the tables and not by to_regclass, which may answer from a cache that is older than the lock.
+IS_MADE: Final = """SELECT EXISTS (SELECT FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = 'format')"""
+
 REASONS: Final = {
     "08": "the connection does not work",
     "25006": "the server takes no writes; it may be a standby, so connect to the primary",
@@ -128,6 +133,8 @@ class PostgresSettings(NamedTuple):
     reconnect_timeout: float
     statement_timeout: float
     max_record_bytes: int
+    reached: Event
+    """Set once the server has been reached, so that what goes wrong later may pass."""
 
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -202,7 +209,7 @@ class PostgresServer:
         return [read_head(_with_texts(row)) for row in rows]
 
     def delete(self, id: str) -> bool:
-        """Delete a log."""
+        """Delete a log; after a connection has broken meanwhile, it may say that there was none."""
         values = {"id": to_bytes(id)}
         return self._attempt(f"deleting log {id!r}", lambda c: c.execute(self._statements.delete, values).rowcount) > 0
 
@@ -222,31 +229,31 @@ class PostgresServer:
 
     def _attempt(self, what: str, work: Callable[[Connection], T]) -> T:
         """Do a piece of work, again on a new connection if this one breaks, again after a failure that passes."""
-        losses = 0
-        for attempt in range(ATTEMPTS):
-            connection = self._connection or self._open(what, patient=losses > 0)
+        for attempt in range(1, ATTEMPTS + 1):
+            connection = self._connection or self._open(what)
             try:
                 return work(connection)
             except psycopg.Error as error:
                 lost = connection.closed or error.sqlstate in SHUTDOWN
                 if lost:
-                    losses += 1
                     self.close()
-                passes = losses < 2 if lost else error.sqlstate in TRIED_AGAIN
-                if not passes or attempt == ATTEMPTS - 1:
+                if attempt == ATTEMPTS or not (lost or error.sqlstate in TRIED_AGAIN):
                     raise self._located(what, error) from error
         raise AssertionError("the last attempt returns or raises")
 
-    def _open(self, what: str, patient: bool) -> Connection:
-        """Open the connection; be patient, since a server that restarts refuses connections for a while."""
-        give_up = time.monotonic() + (self._settings.reconnect_timeout if patient else 0)
+    def _open(self, what: str) -> Connection:
+        """Open the connection; patiently where the server has been reached before, since it may be restarting."""
+        known = self._settings.reached.is_set()
+        give_up = time.monotonic() + (self._settings.reconnect_timeout if known else 0)
         while True:
             try:
                 self._connection = self._connect()
-                return self._connection
             except psycopg.Error as error:
                 if time.monotonic() >= give_up:
                     raise self._located(what, error) from error
+            else:
+                self._settings.reached.set()
+                return self._connection
             time.sleep(0.1)
 
     def _connect(self) -> Connection:
@@ -279,7 +286,8 @@ class PostgresServer:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             version = self._version_of(connection)  # again: another one may have been at it
             if version is None:
-                if connection.execute("SELECT to_regnamespace(%s)", (self._statements.schema,)).fetchone() == (None,):
+                query = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+                if connection.execute(query, (self._statements.schema,)).fetchone() == (False,):
                     connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(self._statements.schema)))
                 connection.execute(fill("CREATE TABLE {format} (version bigint NOT NULL)"))
                 connection.execute(fill("INSERT INTO {format} VALUES (0)"))
@@ -290,8 +298,7 @@ class PostgresServer:
 
     def _version_of(self, connection: Connection) -> int | None:
         """Give the version of the schema's tables, None if there are none; refuse one from the future."""
-        table = f"{self._statements.schema}.format"
-        if connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() == (None,):
+        if connection.execute(IS_MADE, (self._statements.schema,)).fetchone() == (False,):
             return None
         row = connection.execute(self._statements.fill("SELECT version FROM {format}")).fetchone()
         version = int(row[0]) if row is not None else 0
@@ -318,4 +325,7 @@ def place_of(dsn: str) -> str:
 def _with_texts(row: Sequence[Any]) -> list[Any]:
     """Make the texts of a head's row of the bytes that the server keeps."""
     id, kind, version, status, thread, owner, graph, *times = row
-    return [to_text(id), kind, version, status, text_or_none(thread), text_or_none(owner), to_text(graph), *times]
+    try:
+        return [to_text(id), kind, version, status, text_or_none(thread), text_or_none(owner), to_text(graph), *times]
+    except UnicodeDecodeError as error:
+        raise DamagedRecordError(f"log {id!r}", f"a text of its head is no UTF-8 ({error})") from error

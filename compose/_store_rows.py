@@ -12,8 +12,15 @@ from .errors import DamagedRecordError
 def read_head(row: Sequence[Any]) -> LogHead:
     """Make a head of a row whose columns have the order of the head's fields."""
     id, kind, version, status, thread, owner, graph, created, updated, expires = row
+    damage = ""
     if kind not in KINDS or status not in STATUSES or not isinstance(version, int):
-        raise DamagedRecordError(f"log {id!r}", f"its kind is {kind!r}, its status {status!r}, its version {version!r}")
+        damage = f"its kind is {kind!r}, its status {status!r}, its version {version!r}"
+    elif not (_is_text(id, graph) and _is_text(*(text for text in (thread, owner) if text is not None))):
+        damage = f"its thread is {thread!r}, its owner is {owner!r}, its graph is {graph!r}"
+    elif not _is_time(created, updated, *([] if expires is None else [expires])):
+        damage = f"its times are {created!r}, {updated!r}, {expires!r}"
+    if damage:
+        raise DamagedRecordError(f"log {id!r}", damage)
     return LogHead(
         id=id,
         kind=kind,
@@ -31,10 +38,14 @@ def read_head(row: Sequence[Any]) -> LogHead:
 def read_entry(id: str, row: Sequence[Any], limit: int) -> LogEntry:
     """Make an entry of its version, whether it is a snapshot, its time, its size, and its data unless too long."""
     version, snapshot, created, size, data = row
+    if not isinstance(version, int):
+        raise DamagedRecordError(f"an entry of log {id!r}", f"its version is {version!r}")
     if isinstance(size, int) and size > limit:
         raise DamagedRecordError(f"log {id!r}, version {version}", f"it has {size} bytes, and the store takes {limit}")
     if not isinstance(data, bytes):
         raise DamagedRecordError(f"log {id!r}, version {version}", "it holds no bytes")
+    if not _is_time(created):
+        raise DamagedRecordError(f"log {id!r}, version {version}", f"it was made at {created!r}")
     return LogEntry(version, bool(snapshot), data, created)
 
 
@@ -46,3 +57,11 @@ def bytes_or_none(text: str | None) -> bytes | None:
 def text_or_none(data: bytes | None) -> str | None:
     """Undo :func:`bytes_or_none`."""
     return None if data is None else to_text(data)
+
+
+def _is_text(*values: object) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _is_time(*values: object) -> bool:
+    return all(isinstance(value, float) for value in values)

@@ -17,6 +17,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from ._crew import on_asyncio
 
 Outcome = tuple[Any, BaseException | None]
@@ -113,13 +115,18 @@ class Worker(Generic[R]):
         weakref.finalize(self, _end, self._threads)
 
     async def do(self, job: Callable[[R], T]) -> T:
-        """Do a job in a thread and give what it returns, or raise what it raises."""
+        """Do a job in a thread and give what it returns, or raise what it raises.
+
+        Who is cancelled before does not begin; who is cancelled meanwhile learns it when the job is done.
+        """
+        await checkpoint_if_cancelled()
         value, error = await _delivered(lambda deliver: self._submit(job, deliver))
         if error is not None:
             try:
                 raise error
             finally:
                 del error
+        await checkpoint_if_cancelled()
         return value  # type: ignore[no-any-return]
 
     async def aclose(self) -> None:
