@@ -55,6 +55,8 @@ class Codec:
             raise UnsavableValueError(refused.path, refused.why) from None
         except RecursionError:
             raise UnsavableValueError("", _TOO_DEEP) from None
+        except Exception as error:  # from methods of the value's own
+            raise UnsavableValueError("", f"it cannot be looked at: {type(error).__name__}: {error}") from error
 
     def decode(self, tree: Json) -> Any:
         """Read a value.
@@ -69,7 +71,7 @@ class Codec:
         except RecursionError:
             raise DamagedRecordError("", "it is nested too deeply") from None
         except Exception as error:  # from the constructors of values, such as that of a date
-            raise DamagedRecordError("", f"a value cannot be made again: {error or type(error).__name__}") from error
+            raise DamagedRecordError("", f"a value cannot be made again: {type(error).__name__}: {error}") from error
 
     def tracker(self) -> Tracker:
         """Make what tells how a value changes from one look to the next."""

@@ -26,6 +26,7 @@ from ._codec_part import (
     Encode,
     Part,
     Refused,
+    class_of,
     guarded,
     listed,
     pair,
@@ -119,7 +120,7 @@ class Anything:
         return type(value) in self._solid
 
     def _encode(self, value: Any) -> Json:
-        write = self._writers.get(cast("type", type(value)))
+        write = self._writers.get(class_of(value))
         if write is None:
             raise Refused(
                 f"it is of type {value_type_name(value)}, and no type is declared here; "
@@ -128,7 +129,7 @@ class Anything:
         return write(value)
 
     def _decode(self, tree: Any) -> Any:
-        cls = cast("type", type(tree))
+        cls = class_of(tree)
         if cls is str or tree is None or cls is bool or cls is int:
             return tree
         if cls is float:

@@ -6,11 +6,11 @@ part's trees may look like must not depend on that, so these parts are known by 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import threading
 from collections import Counter, OrderedDict, abc, defaultdict, deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
+import typing_extensions as te
 from pydantic import BaseModel
 
 from ..schema._frozen import FrozenDict, FrozenList
@@ -31,7 +32,19 @@ from ._codec_json import Json
 from ._codec_limits import with_limits
 from ._codec_models import MODEL_KINDS, model_part
 from ._codec_names import heir_name, heir_named
-from ._codec_part import Decode, Encode, Part, Refused, never, pair, payload, standing_for, wrong_tree, wrong_value
+from ._codec_part import (
+    Decode,
+    Encode,
+    Part,
+    Refused,
+    class_of,
+    never,
+    pair,
+    payload,
+    standing_for,
+    wrong_tree,
+    wrong_value,
+)
 from ._codec_records import RECORD_KINDS, dataclass_part, named_tuple_part, tuple_part, typed_dict_part
 from ._codec_scalars import (
     BOOL,
@@ -51,7 +64,7 @@ from ._codec_scalars import (
 from ._codec_times import DATE, DATETIME, TIME, TIMEDELTA
 from ._types import type_name
 from ._types_classes import is_named_tuple, is_protocol, view
-from ._types_forms import Form, JustComplex, JustFloat, Kind, Shape, is_wrapped, shape, tuple_items
+from ._types_forms import Form, JustComplex, JustFloat, Kind, Shape, is_alias, is_wrapped, shape, tuple_items
 
 _LEAVES: dict[Any, Part] = {
     type(None): NONE,
@@ -175,6 +188,8 @@ class Builder:
         finally:
             self._making.discard(key)
         unfinished.encode, unfinished.decode = part.encode, part.decode
+        if part.name != unfinished.name:  # it is found under one name, whether it is finished or not
+            part = replace(part, name=unfinished.name)
         self._made[key] = part
         return part
 
@@ -183,7 +198,11 @@ class Builder:
         cls = _class_of(form)
         if issubclass(cls, BaseModel):
             return MODEL_KINDS
-        return RECORD_KINDS if dataclasses.is_dataclass(cls) else None
+        if hasattr(cls, "__dataclass_fields__"):
+            return RECORD_KINDS
+        if is_alias(form) or te.is_typeddict(cls) or is_named_tuple(cls):
+            return _Shallow(self._anything).kinds_of(form)
+        return None
 
     def _wrapped(self, form: Form, checked: bool) -> Part:
         inner, *metadata = get_args(form)
@@ -243,7 +262,7 @@ class Builder:
             part.kinds | {"$is"},
             (tuple,),
             lambda value: encode(value) if type(value) is tuple else encode_heir(value),
-            lambda tree: decode_heir(tree) if type(tree) is dict else decode(tree),
+            lambda tree: decode_heir(tree) if tree.__class__ is dict else decode(tree),
             heirs=True,
             solid=solid_items(tuple, item),
             track=track_items(tuple, item),
@@ -270,7 +289,7 @@ class Builder:
 
     def _other_class(self, layer: Shape, form: Form) -> Part:
         origin = layer.origin
-        if dataclasses.is_dataclass(origin) and not issubclass(origin, BaseException):
+        if hasattr(origin, "__dataclass_fields__") and not issubclass(origin, BaseException):
             return dataclass_part(self, origin, layer.args, type_name(form))
         if is_named_tuple(origin):
             return named_tuple_part(self, origin, layer.args, type_name(form))
@@ -327,12 +346,12 @@ class Builder:
                 raise Refused(f"it is a {cls.__qualname__}, which cannot be saved: {where}{refused.why}") from None
 
         def encode(value: Any) -> Json:
-            cls = type(value)
+            cls = class_of(value)
             entry = known.get(cls)
             if entry is None:
                 if not issubclass(cls, base):
                     raise wrong_value(value, wanted)
-                entry = known[cls] = heir_name(base, cls), part_of(cls)
+                entry = known[cls] = heir_name(base, cls), part_of(cls)  # type: ignore[arg-type]
             name, part = entry
             return {"$is": [name, part.encode(value)]}
 
@@ -348,6 +367,16 @@ class Builder:
         return encode, decode
 
 
+class _Shallow(Builder):
+    """Makes only the outermost part of a type: what its trees look like does not depend on what is inside."""
+
+    def part(self, form: Form, *, checked: bool = False) -> Part:
+        return self._anything.part
+
+    def kinds_of(self, form: Form) -> frozenset[str]:
+        return self._make(form, False).kinds
+
+
 def _flat(layer: Shape) -> list[Form]:
     """Give the members of a union, also those of unions that have a name."""
     members: list[Form] = []
@@ -360,13 +389,13 @@ def _flat(layer: Shape) -> list[Form]:
     return members
 
 
-def _class_of(form: Form) -> type:
+def _class_of(form: Form) -> type[Any]:
     origin: Any = get_origin(form)
-    cls = form if origin is None else origin
+    cls: Any = form if origin is None else origin
     return cls if isinstance(cls, type) else object
 
 
-def _why_not(cls: type) -> str:
+def _why_not(cls: Any) -> str:
     if issubclass(cls, BaseException):
         return "are exceptions, which hold whatever was on the way"
     if is_protocol(cls) or cls.__module__ in {"collections.abc", "typing"}:
@@ -396,7 +425,7 @@ def shared() -> Anything:
     with _lock:
         anything = Anything()
         builder = Builder(anything)
-        package = __package__.rpartition(".")[0] + ".schema"
+        package = __name__.rsplit(".", 2)[0] + ".schema"
         for name, module in OWN_MODELS.items():
             cls = getattr(importlib.import_module(f"{package}.{module}"), name)
             anything.add_own(name, builder.part(cls))

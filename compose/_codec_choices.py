@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from types import NoneType
-from typing import Any, cast
+from typing import Any
 
 from ._codec_json import Json, kind_of
-from ._codec_part import Maybe, Part, Refused, always, never, pair, wrong_tree, wrong_value
+from ._codec_part import Maybe, Part, Refused, always, class_of, never, pair, wrong_tree, wrong_value
 from ._codec_scalars import NONE, decode_int, encode_int
 from ._types import value_type_name
 
@@ -106,7 +106,7 @@ class _Union:
         return found
 
     def _encode(self, value: Any) -> Json:
-        members = self._members_for(cast("type", type(value)))
+        members = self._members_for(class_of(value))
         if len(members) == 1:
             return members[0].encode(value)
         reasons: list[Refused] = []
@@ -138,31 +138,33 @@ class _Union:
 
 # -- literals --------------------------------------------------------------------------------------------------------
 
+_TAG: Any = object()  # stands in the place of the class of what is written under its tag
 _DIRECT = {str, bool, NoneType}
+
+
+def _literal_key(value: Any) -> tuple[Any, Any]:
+    """Give what a value of a literal is told by: its class and itself, or under a tag its name."""
+    if isinstance(value, Enum):
+        return _TAG, f"{type(value).__name__}.{value.name}"
+    if type(value) is bytes:
+        return _TAG, value.hex()
+    if class_of(value) is int or class_of(value) in _DIRECT:
+        return class_of(value), value
+    raise Refused(f"the literal {value!r} is of a type that literals do not have")
+
+
+def _literal_tree(value: Any) -> Json:
+    kind, said = _literal_key(value)
+    return {"$literal": said} if kind is _TAG else encode_int(said) if kind is int else said
 
 
 def literal_part(values: tuple[Any, ...]) -> Part:
     """Make the part of a ``Literal``."""
-    trees: dict[tuple[type, Any], Json] = {}
-    found: dict[tuple[type, Any], Any] = {}
-    for value in values:
-        if isinstance(value, Enum):
-            name = f"{type(value).__name__}.{value.name}"
-            tree: Json = {"$literal": name}
-            found["$literal", name] = value  # type: ignore[index]  # pyright: ignore
-        elif type(value) is bytes:
-            tree = {"$literal": value.hex()}
-            found["$literal", value.hex()] = value  # type: ignore[index]  # pyright: ignore
-        elif type(value) is int:
-            tree = encode_int(value)
-            found[int, value] = value
-        elif type(value) in _DIRECT:
-            tree = value
-            found[type(value), value] = value
-        else:
-            raise Refused(f"the literal {value!r} is of a type that literals do not have")
-        trees[type(value), value] = tree
+    trees = {(class_of(value), value): _literal_tree(value) for value in values}
+    found = {_literal_key(value): value for value in values}
     name = f"Literal[{', '.join(map(repr, values))}]"
+    if len(found) < len(trees):
+        raise Refused(f"two values of {name} have one name")
 
     def encode(value: Any) -> Json:
         try:
@@ -171,14 +173,13 @@ def literal_part(values: tuple[Any, ...]) -> Part:
             raise Refused(f"it is {value!r:.60}, which is not in {name}") from None
 
     def decode(tree: Any) -> Any:
-        if type(tree) is dict:
-            key: Any = ("$literal", tree.get("$literal")) if "$literal" in tree else (int, decode_int(tree))
-        else:
-            key = (type(tree), tree)
+        key = (class_of(tree), tree)
+        if tree.__class__ is dict:
+            key = (_TAG, tree["$literal"]) if "$literal" in tree else (int, decode_int(tree))
         try:
             return found[key]
         except (KeyError, TypeError):
             raise Refused(f"{tree!r:.60} is not in {name}") from None
 
     kinds = frozenset(map(kind_of, trees.values()))
-    return Part(name, kinds, tuple({type(value) for value in values}), encode, decode)
+    return Part(name, kinds, tuple({class_of(value) for value in values}), encode, decode)

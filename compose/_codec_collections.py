@@ -8,12 +8,26 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from ..schema._frozen import Value
 from ._codec_json import Json, is_tag, text_of
-from ._codec_part import Decode, Encode, Entries, Items, Part, Refused, Track, always, pair, wrong_tree, wrong_value
+from ._codec_part import (
+    Decode,
+    Encode,
+    Entries,
+    Items,
+    Part,
+    Refused,
+    Track,
+    always,
+    class_of,
+    pair,
+    wrong_tree,
+    wrong_value,
+)
 from ._codec_scalars import INT, STR
 
 # -- one after the other ---------------------------------------------------------------------------------------------
@@ -33,9 +47,9 @@ def encode_items(items: Iterable[Any], encode: Encode) -> list[Any]:
 
 def decode_items(tree: Any, decode: Decode, wanted: str) -> list[Any]:
     """Read items in their order."""
-    if type(tree) is not list:
+    if tree.__class__ is not list:
         raise wrong_tree(tree, wanted)
-    return encode_items(cast("list[Any]", tree), decode)
+    return encode_items(tree, decode)
 
 
 def _sorted(trees: list[Any]) -> list[Any]:
@@ -67,9 +81,12 @@ def _decode_set(tree: Any, decode: Decode, cls: Any) -> Any:
 # -- by key ----------------------------------------------------------------------------------------------------------
 
 
+_TEXT: set[type] = {str}
+
+
 def is_plain(value: Mapping[Any, Any]) -> bool:
     """Tell whether a mapping can be written as an object: its keys are text, and it does not look like a tag."""
-    return all([type(key) is str for key in value]) and not is_tag(value)
+    return set(map(type, value)) <= _TEXT and not is_tag(value)
 
 
 def encode_pairs(value: Mapping[Any, Any], key: Part, item: Part) -> list[Any]:
@@ -106,24 +123,24 @@ def encode_mapping(value: Mapping[Any, Any], key: Part, item: Part) -> Json:
 
 def decode_pairs(tree: Any, key: Part, item: Part) -> dict[Any, Any]:
     """Read what :func:`encode_pairs` wrote."""
-    if type(tree) is not list:
+    if tree.__class__ is not list:
         raise wrong_tree(tree, "a list of keys and values")
     found: dict[Any, Any] = {}
-    for number, entry in enumerate(cast("list[Any]", tree)):
+    for number, entry in enumerate(tree):
         try:
             name, content = pair(entry, "a key and a value")
             found[key.decode(name)] = item.decode(content)
         except Refused as refused:
             refused.at(f"[{number}]")
             raise
-    if len(found) != len(cast("list[Any]", tree)):
+    if len(found) != len(tree):
         raise Refused("a key of a mapping stands there twice")
     return found
 
 
 def decode_mapping(tree: Any, key: Part, item: Part) -> dict[Any, Any]:
     """Read what :func:`encode_mapping` wrote."""
-    if type(tree) is not dict:
+    if tree.__class__ is not dict:
         raise wrong_tree(tree, "an object")
     written = cast("dict[str, Any]", tree)
     if is_tag(written):
@@ -150,10 +167,11 @@ _FACTORIES: dict[str, Any] = {
 }
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """How the values of exactly one class are written, where that class is declared."""
 
-    cls: type
+    cls: Any
     tag: str
     encode: Encode
     decode: Decode
@@ -177,7 +195,7 @@ def sequence_rows(item: Part) -> list[Row]:
         return written if value.maxlen is None else {"$deque": [value.maxlen, written]}
 
     def decode_deque(tree: Any) -> deque[Any]:
-        if type(tree) is not dict:
+        if tree.__class__ is not dict:
             return deque(decode_items(tree, item.decode, "a list"))
         longest, written = pair(tree.get("$deque"), "a length and a list")
         if type(longest) is not int:
@@ -220,7 +238,8 @@ def mapping_rows(key: Part, item: Part) -> list[Row]:
 
     def decode_counter(tree: Any) -> Counter[Any]:
         found: Counter[Any] = Counter()
-        dict.update(found, decode_mapping(tree, key, INT))
+        for name, count in decode_mapping(tree, key, INT).items():
+            found[name] = count
         return found
 
     return [
@@ -254,7 +273,7 @@ def collection(declared: Any, name: str, rows: list[Row], usual: tuple[type, ...
     by_kind = {kind: row for row in plain.values() for kind in row.kinds}
 
     def encode(value: Any) -> Json:
-        cls = cast("type", type(value))
+        cls = class_of(value)
         row = plain.get(cls)
         if row is not None:
             return row.encode(value)
@@ -264,14 +283,14 @@ def collection(declared: Any, name: str, rows: list[Row], usual: tuple[type, ...
         raise wrong_value(value, name)
 
     def decode(tree: Any) -> Any:
-        if type(tree) is dict and is_tag(tree):
+        if tree.__class__ is dict and is_tag(tree):
             ((tag, written),) = cast("dict[str, Any]", tree).items()
             row = by_tag.get(tag)
             if row is not None:
                 return row.decode(written)
             row = by_kind.get(tag)
         else:
-            row = by_kind.get("object" if type(tree) is dict else "list")
+            row = by_kind.get("object" if tree.__class__ is dict else "list")
         if row is None:
             raise wrong_tree(tree, f"a {name}")
         return row.decode(tree)
@@ -294,7 +313,7 @@ def track_mapping(key: Part, item: Part) -> Track:
     """Say how a tracker sees a dict."""
 
     def plain(value: Any) -> Mapping[str, Any] | None:
-        if type(value) is not dict or not is_plain(cast("dict[Any, Any]", value)):
+        if value.__class__ is not dict or not is_plain(value):
             return None
         keyed = cast("dict[str, Any]", value)
         return keyed if key is STR or all(key.encode(name) == name for name in keyed) else None

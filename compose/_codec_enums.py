@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ._codec_json import Json
 from ._codec_names import heir_name, heir_named
-from ._codec_part import Part, Refused, listed, pair, payload, wrong_tree, wrong_value
+from ._codec_part import Part, Refused, class_of, listed, pair, payload, wrong_tree, wrong_value
 
 
 @lru_cache(maxsize=1024)
@@ -58,10 +58,10 @@ def _flag_part(cls: type[Flag]) -> Part:
         return cast("Json", names if not rest else {"$bits": [names, rest]})
 
     def decode(tree: Any) -> Any:
-        names, bits = pair(tree["$bits"], "flags") if type(tree) is dict and "$bits" in tree else (tree, 0)
-        if type(names) is not list or type(bits) is not int:
+        names, bits = pair(tree["$bits"], "flags") if tree.__class__ is dict and "$bits" in tree else (tree, 0)
+        if names.__class__ is not list or type(bits) is not int:
             raise wrong_tree(tree, "a list of flags")
-        for name in cast("list[Any]", names):
+        for name in names:
             if type(name) is not str or name not in members:
                 raise Refused(f"{name!r:.60} is no member of {cls.__name__}, which has {listed(members)}")
             bits |= members[name]._value_
@@ -76,7 +76,7 @@ def _flag_part(cls: type[Flag]) -> Part:
 
 def encode_enum_heir(base: type, value: Any) -> Json:
     """Write the member of an enum that stands where its base, such as ``str``, is declared."""
-    cls = cast("type[Enum]", type(value))
+    cls = class_of(value)
     if not (issubclass(cls, Enum) and issubclass(cls, base)):
         raise wrong_value(value, base.__name__)
     return {"$is": [heir_name(base, cls), enum_part(cls).encode(value)]}

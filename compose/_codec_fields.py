@@ -1,10 +1,12 @@
-"""What classes with declared fields have in common: the types of their fields, and values for those that are missing."""
+"""What classes with fields have in common: the types of their fields, and values for those that are missing."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from typing_extensions import Format, get_annotations
 
 from ._codec_json import Json
 from ._codec_part import Part, Refused
@@ -25,10 +27,15 @@ def field_forms(cls: type, args: tuple[Form, ...], names: list[str]) -> dict[str
     forms: dict[str, Form] = {}
     for name in names:
         form = hints.get(name, Any)
-        owner = next((base for base in cls.__mro__ if name in base.__dict__.get("__annotations__", {})), cls)
+        owner = next((base for base in cls.__mro__ if name in own_hints(base)), cls)
         bound = bindings(parameters(owner), view(cls, args, owner) or ())
         forms[name] = substitute(form, bound)
     return forms
+
+
+def own_hints(cls: type) -> Mapping[str, Any]:
+    """Give the annotations that stand in a class itself."""
+    return get_annotations(cls, format=Format.FORWARDREF)
 
 
 def default_of(part: Part, default: Any, factory: Any) -> Default | None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ..schema._frozen import EMPTY, FrozenDict, FrozenList
 from ._codec_collections import decode_items, encode_items, encode_pairs
 from ._codec_json import Json, is_tag
-from ._codec_part import Part, Refused, guarded, pair, wrong_tree, wrong_value
+from ._codec_part import Part, Refused, class_of, guarded, pair, wrong_tree, wrong_value
 from ._codec_scalars import decode_float, decode_int, encode_float, encode_int
 
 _DIRECT = {str, bool, type(None)}
@@ -52,7 +52,7 @@ class FrozenJson:
         return {"$plain": self._anything.encode(value)}
 
     def _read_object(self, tree: Any) -> Any:
-        if type(tree) is not dict:
+        if tree.__class__ is not dict:
             raise wrong_tree(tree, "an object")
         found = self.read(tree)
         if not isinstance(found, Mapping):
@@ -60,7 +60,7 @@ class FrozenJson:
         return found  # pyright: ignore[reportUnknownVariableType]
 
     def _write(self, value: Any) -> Json:
-        cls = cast("type", type(value))
+        cls = class_of(value)
         if cls in _DIRECT:
             return cast("Json", value)
         number = _NUMBERS.get(cls)
@@ -90,7 +90,7 @@ class FrozenJson:
 
     def read(self, tree: Any) -> Any:
         """Read what :meth:`write` wrote, or what stands in it."""
-        cls = cast("type", type(tree))
+        cls = class_of(tree)
         if cls in _DIRECT or cls is int:
             return tree
         if cls is float:

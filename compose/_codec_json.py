@@ -16,7 +16,8 @@ from .errors import DamagedRecordError, UnsavableValueError
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A JSON tree: what :func:`dump` writes and :func:`load` gives. Its numbers are finite."""
 
-SCALAR_KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str", list: "list"}
+_CONTAINERS = {list, dict}
+SCALAR_KINDS: dict[type, str] = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str", list: "list"}
 
 
 def is_tag(keys: Any) -> bool:
@@ -27,12 +28,12 @@ def is_tag(keys: Any) -> bool:
     return type(key) is str and key[:1] == "$"
 
 
-def kind_of(tree: Json) -> str:
+def kind_of(tree: Any) -> str:
     """Give what a tree shows of itself: ``"null"``, ``"str"`` …, ``"object"``, or the name of its tag."""
-    kind = SCALAR_KINDS.get(type(tree))
+    kind = SCALAR_KINDS.get(tree.__class__)
     if kind is not None:
         return kind
-    if type(tree) is not dict:
+    if tree.__class__ is not dict:
         raise DamagedRecordError("", f"{type(tree).__name__} is no kind of JSON")
     return next(iter(tree)) if is_tag(tree) else "object"
 
@@ -44,9 +45,9 @@ def same(one: Json, other: Json) -> bool:
     if type(one) is float:
         number = cast("float", other)
         return one == number and copysign(1, one) == copysign(1, number)
-    if type(one) is list or type(one) is dict:
-        return one is other or (one == other and text_of(one) == text_of(other))
-    return one == other
+    if one == other:
+        return one is other or type(one) not in _CONTAINERS or text_of(one) == text_of(other)
+    return False
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from pydantic.fields import FieldInfo
+
 from ._codec_json import Json
 from ._codec_part import Part, Refused
 
@@ -57,6 +59,8 @@ def with_limits(part: Part, metadata: Iterable[Any]) -> Part:
 
 def _found(metadata: Iterable[Any]) -> Iterable[tuple[str, Check]]:
     for entry in metadata:
+        if isinstance(entry, FieldInfo):
+            yield from _found(entry.metadata)
         if type(entry).__module__ != "annotated_types":
             continue
         for name, make in _CHECKS.items():

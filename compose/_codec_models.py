@@ -17,7 +17,7 @@ from ..schema._frozen import FrozenModel, Value
 from ._codec_collections import decode_items, is_plain
 from ._codec_fields import MISSING, Default, default_of, fill, unknown
 from ._codec_json import Json
-from ._codec_part import Build, Encode, Entries, Part, Refused, always, never, wrong_tree
+from ._codec_part import Build, Encode, Entries, Part, Refused, always, at, class_of, never, wrong_tree
 from ._codec_scalars import decode_str
 from ._types_classes import class_hints
 
@@ -27,6 +27,8 @@ MODEL_KINDS = frozenset({"object", "$fields", "$extra", "$private", "$is"})
 _make = object.__new__
 _set = object.__setattr__
 _NOWHERE: Any = object()
+_LIBRARY = __name__.rsplit(".", 2)[0] + "."
+_BESIDES = ("$fields", "$extra", "$private")
 _NAMES = Part("list[str]", frozenset({"list"}), (list,), lambda value: value, lambda tree: tree)
 
 
@@ -40,7 +42,7 @@ class _Field(NamedTuple):
 def model_part(build: Build, cls: type[BaseModel]) -> Part:
     """Make the part of a pydantic model."""
     _complete(cls)
-    own = issubclass(cls, Value | FrozenModel) and cls.__module__.startswith(__package__.rpartition(".")[0] + ".")
+    own = issubclass(cls, Value | FrozenModel) and cls.__module__.startswith(_LIBRARY)
     fields: list[_Field] = []
     defaults: dict[str, Default | None] = {}
     for name, info in cls.model_fields.items():
@@ -81,6 +83,7 @@ class _Model:
         self._extra = build.anything if cls.model_config.get("extra") == "allow" else None
         hints = class_hints(cls)
         self._private = {name: build.part_at(f".{name}", hints.get(name, Any)) for name in cls.__private_attributes__}
+        self._private_part = attributes_part(cls, self._private) if self._private else None
         self._encode_heir, self._decode_heir = build.heirs(cls, cls.__name__)
         solid = (
             bool(cls.model_config.get("frozen"))
@@ -106,7 +109,7 @@ class _Model:
         rows = [(field.name, field.part.encode, field.implied) for field in self._fields]
 
         def encode(value: Any) -> Json:
-            if type(value) is not cls:
+            if class_of(value) is not cls:
                 return encode_heir(value)
             held: dict[str, Any] = value.__dict__
             out: dict[str, Json] = {}
@@ -127,7 +130,7 @@ class _Model:
 
         return encode
 
-    def _add(self, value: BaseModel, out: dict[str, Any]) -> None:
+    def _add(self, value: Any, out: dict[str, Any]) -> None:
         """Write what a model has besides its fields."""
         for key, content in self._besides(value).items():
             try:
@@ -136,7 +139,7 @@ class _Model:
                 refused.at("" if key != "$extra" else ".model_extra")
                 raise
 
-    def _besides(self, value: BaseModel) -> dict[str, Any]:
+    def _besides(self, value: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         extra, private = value.__pydantic_extra__, value.__pydantic_private__
         given = value.__pydantic_fields_set__
@@ -151,7 +154,7 @@ class _Model:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _decode(self, tree: Any) -> Any:
-        if type(tree) is not dict:
+        if tree.__class__ is not dict:
             raise wrong_tree(tree, f"a {self._cls.__name__}")
         written = cast("dict[str, Any]", tree)
         held: dict[str, Any] = {}
@@ -174,7 +177,7 @@ class _Model:
         if len(held) < len(self._fields):
             fill(held, self._defaults, self._cls)
             held = {name: held[name] for name in self._parts}
-        besides = {key: written[key] for key in ("$fields", "$extra", "$private") if key in written}
+        besides: dict[str, Any] = {key: written[key] for key in _BESIDES if key in written}
         if any(name not in self._parts and name not in besides for name in written):
             raise unknown(written, {**self._parts, **besides}, self._cls)
         model = _make(self._cls)
@@ -200,19 +203,19 @@ class _Model:
         return cast("dict[str, Any]", found)
 
     def _read_private(self, besides: dict[str, Any]) -> Any:
-        if not self._private:
+        if self._private_part is None:
             if "$private" in besides:
                 raise Refused(f"{self._cls.__name__} has no private attributes")
             return None
-        return self._private_part().decode(besides.get("$private", {}))
+        return self._private_part.decode(besides.get("$private", {}))
 
     # -- in parts ------------------------------------------------------------------------------------------------------
 
     def _plain(self, value: Any) -> Mapping[str, Any] | None:
         """Give what stands under each key of the tree."""
-        if type(value) is not self._cls:
+        if class_of(value) is not self._cls:
             return None
-        held = cast("BaseModel", value).__dict__
+        held: dict[str, Any] = value.__dict__
         if not held.keys() >= self._names:
             return None
         kept = {field.name: held[field.name] for field in self._fields if held[field.name] is not field.implied}
@@ -223,42 +226,31 @@ class _Model:
             return _NAMES
         if key == "$extra" and self._extra is not None:
             return self._extra
-        return self._private_part() if key == "$private" else self._parts[key]
+        if key == "$private" and self._private_part is not None:
+            return self._private_part
+        return self._parts[key]
 
-    def _private_part(self) -> Part:
-        """Make the part of the private attributes, seen as a dict."""
-        parts, cls = self._private, self._cls
 
-        def encode(value: Any) -> Json:
-            out: dict[str, Json] = {}
-            for name, content in value.items():
-                if name not in parts:
-                    raise Refused(f"{cls.__name__} declares no private attribute {name!r}")
-                try:
-                    out[name] = parts[name].encode(content)
-                except Refused as refused:
-                    refused.at(f".{name}")
-                    raise
-            return out
+def attributes_part(cls: type, parts: Mapping[str, Part]) -> Part:
+    """Make the part of the private attributes of a model, seen as a dict."""
 
-        def decode(tree: Any) -> Any:
-            if type(tree) is not dict:
-                raise wrong_tree(tree, "private attributes")
-            written = cast("dict[str, Any]", tree)
-            if not written.keys() <= parts.keys():
-                raise unknown(written, parts, cls)
-            out: dict[str, Any] = {}
-            for name, content in written.items():
-                try:
-                    out[name] = parts[name].decode(content)
-                except Refused as refused:
-                    refused.at(f".{name}")
-                    raise
-            return out
+    def encode(value: Any) -> Json:
+        out: dict[str, Json] = {}
+        for name, content in value.items():
+            if name not in parts:
+                raise Refused(f"{cls.__name__} declares no private attribute {name!r}")
+            out[name] = at(f".{name}", parts[name].encode, content)
+        return out
 
-        def plain(value: Any) -> Mapping[str, Any] | None:
-            keyed = cast("dict[str, Any]", value)
-            return keyed if is_plain(keyed) and keyed.keys() <= parts.keys() else None
+    def decode(tree: Any) -> Any:
+        if tree.__class__ is not dict:
+            raise wrong_tree(tree, "private attributes")
+        if not tree.keys() <= parts.keys():
+            raise unknown(tree, parts, cls)
+        return {name: at(f".{name}", parts[name].decode, content) for name, content in tree.items()}
 
-        names = Entries(plain, parts.__getitem__, ".{}")
-        return Part("dict", frozenset({"object"}), (dict,), encode, decode, solid=never, track=names)
+    def plain(value: Any) -> Mapping[str, Any] | None:
+        return value if is_plain(value) and value.keys() <= parts.keys() else None
+
+    names = Entries(plain, parts.__getitem__, ".{}")
+    return Part("dict", frozenset({"object"}), (dict,), encode, decode, solid=never, track=names)

@@ -17,51 +17,19 @@ from ._types import value_type_name
 Encode = Callable[[Any], Json]
 Decode = Callable[[Any], Any]
 
-TAGS = frozenset(
-    f"${name}"
-    for name in [
-        "is",
-        "of",
-        "fields",
-        "extra",
-        "private",
-        "dict",
-        "plain",
-        "value",
-        "literal",
-        "bits",
-        "flags",
-        "int",
-        "float",
-        "complex",
-        "bytes",
-        "bytearray",
-        "decimal",
-        "uuid",
-        "text",
-        "path",
-        "date",
-        "time",
-        "datetime",
-        "timedelta",
-        "list",
-        "tuple",
-        "set",
-        "frozenset",
-        "deque",
-        "frozenlist",
-        "frozendict",
-        "mappingproxy",
-        "ordereddict",
-        "defaultdict",
-        "counter",
-        "custom",
-    ]
-)
+_NAMES = """
+is of fields extra private dict plain value literal bits int float complex bytes bytearray decimal uuid path
+date time datetime timedelta list tuple set frozenset deque frozenlist frozendict mappingproxy ordereddict defaultdict
+counter
+"""
+TAGS = frozenset(f"${name}" for name in _NAMES.split())
 """All tags that there are."""
 
 EVERY_KIND = frozenset(SCALAR_KINDS.values()) | {"object"} | TAGS
 """What a tree may look like; see :func:`~anabranch.compose._codec_json.kind_of`."""
+
+class_of: Callable[[Any], type[Any]] = type
+"""``type``, for the type checkers: what they make of ``type(value)`` is not always known to them."""
 
 MAX_DEPTH = 100
 """So many levels of a type that contains itself, or of untyped containers, are written."""
@@ -94,6 +62,15 @@ def wrong_tree(tree: Json, wanted: str) -> Refused:
     """Say that a tree is not what a part writes."""
     shown = repr(tree)
     return Refused(f"{shown if len(shown) <= 60 else shown[:60] + '…'} stands where {wanted} should be")
+
+
+def at(step: str, function: Callable[[Any], Any], given: Any) -> Any:
+    """Call a function of a part, and note the step if it refuses."""
+    try:
+        return function(given)
+    except Refused as refused:
+        refused.at(step)
+        raise
 
 
 def never(value: object) -> bool:
@@ -223,24 +200,24 @@ def standing_for(part: Part) -> Part:
         part.name,
         part.kinds,
         part.classes,
-        guarded(lambda value: part.encode(value)),
-        lambda tree: part.decode(tree),
+        guarded(lambda value: part.encode(value)),  # noqa: PLW0108  it is not yet there
+        lambda tree: part.decode(tree),  # noqa: PLW0108
         part.heirs,
         never,
         target=part,
     )
 
 
-def payload(tree: Json, tag: str, wanted: str) -> Json:
+def payload(tree: Any, tag: str, wanted: str) -> Any:
     """Give what a tag holds."""
-    if type(tree) is dict and len(tree) == 1 and tag in tree:
+    if tree.__class__ is dict and len(tree) == 1 and tag in tree:
         return tree[tag]
     raise wrong_tree(tree, wanted)
 
 
-def pair(tree: Json, wanted: str) -> tuple[Any, Any]:
+def pair(tree: Any, wanted: str) -> tuple[Any, Any]:
     """Give the two items of a list of two."""
-    if type(tree) is not list or len(tree) != 2:
+    if tree.__class__ is not list or len(tree) != 2:
         raise wrong_tree(tree, wanted)
     return tree[0], tree[1]
 

@@ -11,7 +11,7 @@ from ._codec_collections import decode_mapping, is_plain
 from ._codec_fields import Default, dataclass_default, field_forms, fill, unknown
 from ._codec_json import Json, is_tag
 from ._codec_limits import with_limits
-from ._codec_part import Build, Encode, Entries, Part, Refused, always, never, wrong_tree, wrong_value
+from ._codec_part import Build, Encode, Entries, Part, Refused, always, at, never, wrong_tree, wrong_value
 from ._codec_scalars import STR
 from ._types_classes import IS_HEAP_TYPE, parameters, typed_dict_keys
 from ._types_forms import Form, bindings, substitute
@@ -21,6 +21,7 @@ RECORD_KINDS = frozenset({"object", "$is"})
 
 _make = object.__new__
 _set = object.__setattr__
+_new_tuple: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 _NOT_SET: Any = object()
 
 
@@ -44,7 +45,13 @@ def dataclass_part(build: Build, cls: type, args: tuple[Form, ...], name: str) -
     hidden = slots - parts.keys()
     if hidden:
         raise Refused(f"it has the slot {min(hidden)!r}, which is no field")
-    return _Dataclass(build, cls, parts, {f.name: f for f in fields}, name, slotted=bool(slots)).part
+    return _Dataclass(
+        build, cls, parts, {f.name: f for f in fields}, name, slotted=bool(slots) or not _has_dict(cls)
+    ).part
+
+
+def _has_dict(cls: Any) -> bool:
+    return bool(cls.__dictoffset__)
 
 
 def _slots(cls: type) -> set[str]:
@@ -131,7 +138,7 @@ class _Dataclass:
         return encode
 
     def _decode(self, tree: Any) -> Any:
-        if type(tree) is not dict:
+        if tree.__class__ is not dict:
             raise wrong_tree(tree, f"a {self._cls.__name__}")
         written = cast("dict[str, Any]", tree)
         if is_tag(written):
@@ -179,11 +186,11 @@ def named_tuple_part(build: Build, cls: Any, args: tuple[Form, ...], name: str) 
         return _each(value, [part.encode for part in parts], names)
 
     def decode(tree: Any) -> Any:
-        if type(tree) is dict:
+        if tree.__class__ is dict:
             return decode_heir(tree)
-        if type(tree) is not list or len(cast("list[Any]", tree)) != len(parts):
+        if tree.__class__ is not list or len(tree) != len(parts):
             raise wrong_tree(tree, f"the {len(parts)} items of a {cls.__name__}")
-        return tuple.__new__(cls, _each(tree, [part.decode for part in parts], names))
+        return _new_tuple(cls, _each(tree, [part.decode for part in parts], names))
 
     solid = always if all(part.solid is always for part in parts) else never
     return Part(name, frozenset({"list", "$is"}), (cls,), encode, decode, heirs=True, solid=solid)
@@ -203,9 +210,9 @@ def tuple_part(build: Build, items: list[Form], name: str, *, checked: bool) -> 
         return _each(held, [part.encode for part in parts], None)
 
     def decode(tree: Any) -> Any:
-        if type(tree) is dict:
+        if tree.__class__ is dict:
             return decode_heir(tree)
-        if type(tree) is not list or len(cast("list[Any]", tree)) != len(parts):
+        if tree.__class__ is not list or len(tree) != len(parts):
             raise wrong_tree(tree, f"the {len(parts)} items of a {name}")
         return tuple(_each(tree, [part.decode for part in parts], None))
 
@@ -227,6 +234,57 @@ def _each(items: Any, functions: list[Callable[[Any], Any]], names: tuple[str, .
 # -- typed dicts -----------------------------------------------------------------------------------------------------
 
 
+class _TypedDict:
+    def __init__(self, build: Build, cls: Any, parts: Mapping[str, Part], required: list[str], name: str) -> None:
+        self._parts = parts
+        self._required = required
+        self._closed = bool(getattr(cls, "__closed__", False))
+        self._anything = build.anything
+        self._name = name
+        track = Entries(self._plain, self._part_of, "[{!r}]")
+        kinds = frozenset({"object", "$dict"})
+        self.part = Part(name, kinds, (dict,), self._encode, self._decode, solid=never, track=track)
+
+    def _part_of(self, key: str) -> Part:
+        return self._parts.get(key, self._anything)
+
+    def _examine(self, value: Mapping[Any, Any]) -> None:
+        for key in self._required:
+            if key not in value:
+                raise Refused(f"the key {key!r} of {self._name} is missing")
+        for key in value:
+            if type(key) is not str:
+                raise Refused(f"its key {key!r:.60} is no text")
+            if self._closed and key not in self._parts:
+                raise Refused(f"{self._name} has no key {key!r:.60}")
+
+    def _encode(self, value: Any) -> Json:
+        if type(value) is not dict:
+            raise wrong_value(value, self._name)
+        held = cast("dict[str, Any]", value)
+        self._examine(held)
+        out: dict[str, Json] = {}
+        key = ""
+        try:
+            for key, item in held.items():
+                out[key] = self._part_of(key).encode(item)
+        except Refused as refused:
+            refused.at(f"[{key!r:.60}]")
+            raise
+        return out if not is_tag(out) else {"$dict": [[key, item] for key, item in out.items()]}
+
+    def _decode(self, tree: Any) -> Any:
+        written = decode_mapping(tree, STR, _UNREAD)
+        self._examine(written)
+        return {key: at(f"[{key!r:.60}]", self._part_of(key).decode, item) for key, item in written.items()}
+
+    def _plain(self, value: Any) -> Mapping[str, Any] | None:
+        if value.__class__ is not dict or not is_plain(value):
+            return None
+        self._examine(value)
+        return cast("dict[str, Any]", value)
+
+
 def typed_dict_part(build: Build, cls: Any, args: tuple[Form, ...], name: str, *, checked: bool) -> Part:
     """Make the part of a ``TypedDict``; keys that it does not declare are written as untyped values."""
     bound = bindings(parameters(cls), args)
@@ -234,61 +292,7 @@ def typed_dict_part(build: Build, cls: Any, args: tuple[Form, ...], name: str, *
     parts = {
         key: build.part_at(f"[{key!r}]", substitute(form, bound), checked=checked) for key, (form, _) in keys.items()
     }
-    required = [key for key, (_, needed) in keys.items() if needed]
-    closed = bool(getattr(cls, "__closed__", False))
-    anything = build.anything
-
-    def part_of(key: str) -> Part:
-        return parts.get(key, anything)
-
-    def examine(value: Mapping[str, Any]) -> None:
-        for key in required:
-            if key not in value:
-                raise Refused(f"the key {key!r} of {name} is missing")
-        for key in value:
-            if closed and key not in parts:
-                raise Refused(f"{name} has no key {key!r:.60}")
-
-    def encode(value: Any) -> Json:
-        if type(value) is not dict:
-            raise wrong_value(value, name)
-        held = cast("dict[str, Any]", value)
-        if not all([type(key) is str for key in held]):
-            raise Refused("a key of it is no text")
-        examine(held)
-        out: dict[str, Json] = {}
-        key = ""
-        try:
-            for key, item in held.items():
-                out[key] = part_of(key).encode(item)
-        except Refused as refused:
-            refused.at(f"[{key!r:.60}]")
-            raise
-        return out if not is_tag(out) else {"$dict": [[key, item] for key, item in out.items()]}
-
-    def decode(tree: Any) -> Any:
-        if type(tree) is not dict:
-            raise wrong_tree(tree, f"a {name}")
-        written = decode_mapping(tree, STR, _UNREAD)
-        examine(written)
-        out: dict[str, Any] = {}
-        key = ""
-        try:
-            for key, item in written.items():
-                out[key] = part_of(key).decode(item)
-        except Refused as refused:
-            refused.at(f"[{key!r:.60}]")
-            raise
-        return out
-
-    def plain(value: Any) -> Mapping[str, Any] | None:
-        if type(value) is not dict or not is_plain(cast("dict[Any, Any]", value)):
-            return None
-        examine(cast("dict[str, Any]", value))
-        return cast("dict[str, Any]", value)
-
-    track = Entries(plain, part_of, "[{!r}]")
-    return Part(name, frozenset({"object", "$dict"}), (dict,), encode, decode, solid=never, track=track)
+    return _TypedDict(build, cls, parts, [key for key, (_, needed) in keys.items() if needed], name).part
 
 
 _UNREAD = Part("JSON", frozenset(), (), lambda value: value, lambda tree: tree)

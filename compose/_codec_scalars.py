@@ -15,7 +15,7 @@ from uuid import UUID
 
 from ._codec_enums import decode_enum_heir, encode_enum_heir
 from ._codec_json import Json
-from ._codec_part import Part, Refused, pair, payload, wrong_tree, wrong_value
+from ._codec_part import Part, Refused, class_of, never, pair, payload, wrong_tree, wrong_value
 
 _LARGEST = (1 << 63) - 1
 
@@ -67,7 +67,7 @@ def _encode_int(value: Any) -> Json:
 def _decode_int(tree: Any) -> int:
     if type(tree) is int or type(tree) is bool:
         return tree
-    return cast("int", decode_enum_heir(int, tree)) if type(tree) is dict and "$is" in tree else decode_int(tree)
+    return cast("int", decode_enum_heir(int, tree)) if tree.__class__ is dict and "$is" in tree else decode_int(tree)
 
 
 def decode_int(tree: Any) -> int:
@@ -110,7 +110,7 @@ def _encode_just_float(value: Any) -> Json:
 
 
 def _decode_just_float(tree: Any) -> float:
-    if type(tree) is dict and "$is" in tree:
+    if tree.__class__ is dict and "$is" in tree:
         return cast("float", decode_enum_heir(float, tree))
     return decode_float(tree)
 
@@ -122,11 +122,11 @@ def _encode_number(value: Any) -> Json:
 
 
 def _decode_number(tree: Any) -> float:
-    if type(tree) is float or (type(tree) is dict and "$float" in tree):
+    if type(tree) is float or (tree.__class__ is dict and "$float" in tree):
         return decode_float(tree)
     return (
         cast("float", decode_enum_heir((float, int), tree))
-        if type(tree) is dict and "$is" in tree
+        if tree.__class__ is dict and "$is" in tree
         else decode_int(tree)
     )
 
@@ -149,7 +149,7 @@ def _encode_str(value: Any) -> Json:
 def _decode_str(tree: Any) -> str:
     if type(tree) is str:
         return tree
-    return cast("str", decode_enum_heir(str, tree)) if type(tree) is dict else decode_str(tree)
+    return cast("str", decode_enum_heir(str, tree)) if tree.__class__ is dict else decode_str(tree)
 
 
 def decode_str(tree: Any) -> str:
@@ -202,7 +202,7 @@ def _textual(cls: Any, read: Callable[[str], Any]) -> Part:
             raise wrong_value(value, name)
         text = str(value)
         again = read(text)
-        if type(again) is not cls or str(again) != text or not (again == value or again != again):
+        if type(again) is not cls or str(again) != text or again != value:
             raise Refused(f"its text {text!r} does not give it back")
         return text
 
@@ -266,7 +266,7 @@ def path_part(declared: type[PurePath]) -> Part:
     classes = [cls for cls in _PATHS.values() if issubclass(cls, declared)]
 
     def encode(value: Any) -> Json:
-        cls = type(value)
+        cls = class_of(value)
         if cls not in classes:
             raise wrong_value(value, declared.__name__)
         text = str(value)
@@ -278,7 +278,7 @@ def path_part(declared: type[PurePath]) -> Part:
         if type(tree) is str:
             return usual(tree)
         name, text = pair(payload(tree, "$path", "a path"), "a path")
-        cls = _PATHS.get(name) if type(name) is str else None
+        cls: Any = _PATHS.get(name) if type(name) is str else None
         if cls not in classes:
             raise wrong_tree(name, "the name of a class of paths")
         return cls(decode_str(text))
@@ -293,7 +293,7 @@ BYTEARRAY = Part(
     (bytearray,),
     _encode_bytearray,
     lambda tree: bytearray(decode_bytes(tree)),
-    solid=lambda _: False,
+    solid=never,
 )
 COMPLEX = Part("complex", _LIST, (complex,), _encode_complex, _decode_complex)
 DECIMAL = Part("Decimal", _STR, (Decimal,), _encode_decimal, _decode_decimal)

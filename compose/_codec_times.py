@@ -50,14 +50,14 @@ def _encode_zone(zone: tzinfo) -> Json:
 
 def _offset(zone: timezone) -> list[Any]:
     """Give what a fixed offset was made from."""
-    made_from: tuple[Any, ...] = zone.__getinitargs__()  # type: ignore[attr-defined]  # pyright: ignore
+    made_from: tuple[Any, ...] = zone.__getinitargs__()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     return [made_from[0] // _MICROSECOND, *made_from[1:]]
 
 
 def _decode_zone(tree: Any) -> tzinfo:
     if type(tree) is str:
         return _zone_named(tree)
-    if type(tree) is not list or len(tree) not in {1, 2} or type(tree[0]) is not int:
+    if tree.__class__ is not list or len(tree) not in {1, 2} or type(tree[0]) is not int:
         raise wrong_tree(tree, "a time zone")
     offset = timedelta(microseconds=tree[0])
     return timezone(offset) if len(tree) == 1 else timezone(offset, decode_str(tree[1]))
@@ -83,7 +83,7 @@ def _encode_clock(value: Any) -> Json:
 def _decode_clock(cls: type[Any], tree: Any) -> Any:
     if type(tree) is str:
         return cls.fromisoformat(tree)
-    if type(tree) is not list or len(tree) != 3 or type(tree[2]) is not int:
+    if tree.__class__ is not list or len(tree) != 3 or type(tree[2]) is not int:
         raise wrong_tree(tree, "a time with its zone and fold")
     zone = None if tree[1] is None else _decode_zone(tree[1])
     return cls.fromisoformat(decode_str(tree[0])).replace(tzinfo=zone, fold=tree[2])
@@ -110,7 +110,7 @@ def _encode_date(value: Any) -> Json:
 
 
 def _decode_date(tree: Any) -> date:
-    if type(tree) is dict and tree.keys() == {"$datetime"}:
+    if tree.__class__ is dict and tree.keys() == {"$datetime"}:
         return cast("datetime", _decode_clock(datetime, tree["$datetime"]))
     return date.fromisoformat(decode_str(tree))
 
@@ -122,7 +122,7 @@ def _encode_timedelta(value: Any) -> Json:
 
 
 def _decode_timedelta(tree: Any) -> timedelta:
-    if type(tree) is not list or len(tree) != 3 or not all(type(number) is int for number in tree):
+    if tree.__class__ is not list or len(tree) != 3 or not all(type(number) is int for number in tree):
         raise wrong_tree(tree, "days, seconds and microseconds")
     return timedelta(*tree)
 

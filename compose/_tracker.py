@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, Protocol
 
 from ._codec_json import Json, same
-from ._codec_part import Entries, Items, Maybe, Part, Refused, always
+from ._codec_part import Entries, Items, Maybe, Part, Refused, always, class_of
 from ._tracker_ops import Op, Path, apply, diff, keeps_order, set_op
 from .errors import UnsavableValueError
 
@@ -89,10 +89,9 @@ class _Node(Protocol):
 
 
 def _node_for(part: Part) -> _Node:
-    if part.solid is always or part.target is not None:
-        track = part.track if isinstance(part.track, Items) else None
-    else:
-        track = part.track
+    track = part.track
+    if part.solid is always and not isinstance(track, Items):
+        track = None  # what never changes is compared as a whole
     node: _Node
     if isinstance(track, Items):
         node = _List(part, track)
@@ -105,11 +104,11 @@ def _node_for(part: Part) -> _Node:
     return node if part.check is None or isinstance(node, _Leaf) else _Checked(node, part.check)
 
 
-def _is_loose(tree: Json) -> bool:
+def _is_loose(tree: Any) -> bool:
     """Tell whether something stands in a tree that is not of the class declared, and so may change after all."""
-    if type(tree) is dict:
+    if tree.__class__ is dict:
         return not _LOOSE.isdisjoint(tree) or any(map(_is_loose, tree.values()))
-    return type(tree) is list and any(map(_is_loose, tree))
+    return tree.__class__ is list and any(map(_is_loose, tree))
 
 
 class _Leaf:
@@ -266,7 +265,7 @@ class _List:
         """What was written, when it was no list of the class declared."""
 
     def first(self, value: Any, later: Later) -> Json:
-        if type(value) is not self._track.cls:
+        if class_of(value) is not self._track.cls:
             tree = self._part.encode(value)
             later.append(lambda: self._remember_tree(tree))
             return tree
@@ -293,8 +292,8 @@ class _List:
 
     def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
         items = self._items
-        if items is None or type(value) is not self._track.cls:
-            if items is None and type(value) is not self._track.cls:
+        if items is None or class_of(value) is not self._track.cls:
+            if items is None and class_of(value) is not self._track.cls:
                 tree = self._part.encode(value)
                 diff(self._tree, tree, path, ops)
                 later.append(lambda: self._remember_tree(tree))

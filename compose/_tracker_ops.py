@@ -96,26 +96,25 @@ class _Misfit(Exception):
 
 
 def _apply(root: list[Any], op: Any, owned: dict[int, Any]) -> None:
-    if type(op) is not list or len(cast("list[Any]", op)) < 2 or type(op[1]) is not list:
+    if op.__class__ is not list or len(op) < 2 or op[1].__class__ is not list:
         raise _Misfit(f"{op!r:.60} is no change")
-    kind, path, *rest = cast("list[Any]", op)
+    kind, path, *rest = op
     holder, key = _way(root, path, owned)
     if kind == "=" and len(rest) == 1:
-        if type(holder) is list:
+        if holder.__class__ is list:
             _index(holder, key)
         holder[key] = rest[0]
-    elif kind == "-" and not rest and path and type(holder) is dict:
+    elif kind == "-" and not rest and path and holder.__class__ is dict:
         del holder[key]
     elif kind == "+" and len(rest) == 2:
         keep, items = rest
         _index(holder, key)
         there = holder[key]
-        if type(there) is not list or type(items) is not list or type(keep) is not int:
+        if there.__class__ is not list or items.__class__ is not list or type(keep) is not int:
             raise _Misfit(f"{op!r:.60} does not add items to a list")
-        there = cast("list[Any]", there)
         if not 0 <= keep <= len(there):
             raise _Misfit(f"it keeps {keep} of {len(there)} items")
-        _own(holder, key, owned)[keep:] = cast("list[Any]", items)
+        _own(holder, key, owned)[keep:] = items
     else:
         raise _Misfit(f"{op!r:.60} is no change")
 
@@ -127,16 +126,16 @@ def _way(root: list[Any], path: list[Any], owned: dict[int, Any]) -> tuple[Any, 
     for step in path:
         _index(holder, key)
         holder = _own(holder, key, owned)
-        if type(step) is not (str if type(holder) is dict else int):
-            raise _Misfit(f"{step!r:.60} is no step into {type(holder).__name__}")
+        if type(step) is not (str if holder.__class__ is dict else int):
+            raise _Misfit(f"{step!r:.60} is no step into a {holder.__class__.__name__}")
         key = step
     return holder, key
 
 
 def _index(holder: Any, key: Any) -> None:
     """See that there is something under a key."""
-    if type(holder) is list:
-        if not 0 <= key < len(cast("list[Any]", holder)):
+    if holder.__class__ is list:
+        if not 0 <= key < len(holder):
             raise _Misfit(f"there is no item {key}")
     elif key not in holder:
         raise _Misfit(f"there is no key {key!r:.60}")
@@ -147,7 +146,7 @@ def _own(holder: Any, key: Any, owned: dict[int, Any]) -> Any:
     there = holder[key]
     if id(there) in owned:
         return there
-    if type(there) not in {dict, list}:
+    if there.__class__ not in {dict, list}:
         raise _Misfit(f"{there!r:.60} holds nothing")
     copy = there.copy()
     owned[id(copy)] = copy
