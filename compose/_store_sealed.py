@@ -27,7 +27,6 @@ class SealedStore(CheckpointStore):
         unseal: Turns it back, and raises if it cannot.
 
     Example:
-        >>> from anabranch.compose._store_memory import MemoryStore
         >>> import hmac
         >>> def seal(data: bytes, id: str) -> bytes:  # a signature; see a library of cryptography for encryption
         ...     return hmac.digest(b"key", data + id.encode(), "sha256") + data

@@ -17,11 +17,15 @@ from typing import Literal
 
 USER = "app"
 STEP_SECONDS = 60
-INSTALL_SECONDS = 600
+INSTALL_SECONDS = 240
 
 
 class PostgresError(Exception):
     """The server cannot be installed or started; the text says why."""
+
+
+class PostgresMissingError(PostgresError):
+    """The server is not installed, and this is no place where it may be."""
 
 
 def find_programs() -> Path | None:
@@ -41,7 +45,7 @@ def install() -> Path:
     if found is not None:
         return found
     if shutil.which("apt-get") is None or not is_root():
-        raise PostgresError("PostgreSQL is not installed; install your system's package, such as 'postgresql'")
+        raise PostgresMissingError("PostgreSQL is not installed; install your system's package, such as 'postgresql'")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "postgresql"]):
         _run(command, INSTALL_SECONDS, environment)

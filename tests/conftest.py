@@ -108,11 +108,11 @@ def nothing_leaks() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """Start a PostgreSQL server, installed first where it is missing; the tests that use it share a worker."""
-    from postgres_server import PostgresError, Server
+    from postgres_server import PostgresMissingError, Server
 
     try:
         server = Server()
-    except PostgresError as error:
+    except PostgresMissingError as error:
         pytest.skip(str(error))
     try:
         server.start()

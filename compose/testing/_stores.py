@@ -35,7 +35,6 @@ async def check_store(open_store: OpenStore) -> None:
         AssertionError: If the store breaks a rule; a note says which.
 
     Example:
-        >>> from anabranch.compose._store_memory import MemoryStore
         >>> store = MemoryStore()
         >>> await check_store(lambda: store)
     """
