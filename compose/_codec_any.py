@@ -36,28 +36,18 @@ from ._codec_scalars import SCALARS, decode_float, decode_int, encode_float, enc
 from ._codec_times import TIMES, prepare
 from ._types import value_type_name
 
-OWN_MODELS: dict[str, str] = {
-    **dict.fromkeys(("Message", "ToolCall"), "_message"),
-    **dict.fromkeys(
-        (
-            "TextPart",
-            "ReasoningPart",
-            "ImagePart",
-            "AudioPart",
-            "VideoPart",
-            "FilePart",
-            "ProviderPart",
-            "ToolResultPart",
-        ),
-        "_parts",
-    ),
-    "Usage": "_usage",
-    "Document": "_document",
-    "ToolResult": "_tool_result",
-    "ToolInfo": "_tool_info",
-    **dict.fromkeys(("ModelOptions", "RetrieverOptions", "NamedTool"), "_components"),
+_OWN = {
+    "schema._message": "Message ToolCall",
+    "schema._parts": ("TextPart ReasoningPart ImagePart AudioPart VideoPart FilePart ProviderPart ToolResultPart"),
+    "schema._usage": "Usage",
+    "schema._document": "Document",
+    "schema._tool_result": "ToolResult",
+    "schema._tool_info": "ToolInfo",
+    "schema._components": "ModelOptions RetrieverOptions NamedTool",
+    "compose._interrupt": "Approval",
 }
-"""Which models of ours are known by name, and where they are."""
+OWN_MODELS = [(module, name) for module, names in _OWN.items() for name in names.split()]
+"""The models of ours that are known by name."""
 
 
 class Anything:

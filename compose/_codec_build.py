@@ -63,7 +63,7 @@ from ._codec_scalars import (
 )
 from ._codec_times import DATE, DATETIME, TIME, TIMEDELTA
 from ._types import type_name
-from ._types_classes import is_named_tuple, is_protocol, view
+from ._types_classes import heirs_of, is_abstract, is_data, is_named_tuple, is_protocol, view
 from ._types_forms import Form, JustComplex, JustFloat, Kind, Shape, is_alias, is_wrapped, shape, tuple_items
 
 _LEAVES: dict[Any, Part] = {
@@ -178,7 +178,7 @@ class Builder:
     def _make_recursive(self, key: Any, form: Form, checked: bool, kinds: frozenset[str]) -> Part:
         """Make the part of a type in which it may be met again."""
         unfinished = Part(type_name(form), kinds, (_class_of(form),), _unfinished, _unfinished, heirs=True)
-        self._made[key] = standing_for(unfinished)
+        self._made[key] = stand_in = standing_for(unfinished)
         self._making.add(key)
         try:
             part = self._make(form, checked)
@@ -188,6 +188,7 @@ class Builder:
         finally:
             self._making.discard(key)
         unfinished.encode, unfinished.decode = part.encode, part.decode
+        stand_in.classes, stand_in.heirs = part.classes, part.heirs
         if part.name != unfinished.name:  # it is found under one name, whether it is finished or not
             part = replace(part, name=unfinished.name)
         self._made[key] = part
@@ -298,13 +299,19 @@ class Builder:
         part = textual(origin)
         if part is not None:
             return part
+        if is_abstract(origin) and not is_protocol(origin) and any(map(_is_declared, heirs_of(origin))):
+            return self._heirs_only(origin)
         raise Refused(f"values of {type_name(form)} {_why_not(origin)}; {_ADVICE}")
 
     def _model(self, cls: type[BaseModel]) -> Part:
         if cls is not BaseModel:
             return model_part(self, cls)
-        encode, decode = self.heirs(cls, "a model")
-        return Part("BaseModel", frozenset({"$is"}), (cls,), encode, decode, heirs=True, solid=never)
+        return self._heirs_only(cls)
+
+    def _heirs_only(self, cls: type) -> Part:
+        """Make the part of a class whose values are all of some subclass."""
+        encode, decode = self.heirs(cls, cls.__name__)
+        return Part(cls.__name__, frozenset({"$is"}), (cls,), encode, decode, heirs=True, solid=never)
 
     def _sequence(self, layer: Shape, form: Form, checked: bool) -> Part:
         origin = layer.origin
@@ -395,11 +402,18 @@ def _class_of(form: Form) -> type[Any]:
     return cls if isinstance(cls, type) else object
 
 
+def _is_declared(cls: type) -> bool:
+    """Tell whether a class says what its values hold."""
+    return is_data(cls) or issubclass(cls, Enum)
+
+
 def _why_not(cls: Any) -> str:
     if issubclass(cls, BaseException):
         return "are exceptions, which hold whatever was on the way"
     if is_protocol(cls) or cls.__module__ in {"collections.abc", "typing"}:
         return "can be of any class"
+    if cls.__module__ == "pydantic.types" and cls.__name__.startswith("Secret"):
+        return "are secrets, and would be written for everybody to read"
     return "do not say what they hold"
 
 
@@ -425,8 +439,8 @@ def shared() -> Anything:
     with _lock:
         anything = Anything()
         builder = Builder(anything)
-        package = __name__.rsplit(".", 2)[0] + ".schema"
-        for name, module in OWN_MODELS.items():
-            cls = getattr(importlib.import_module(f"{package}.{module}"), name)
+        library = __name__.rsplit(".", 2)[0]
+        for module, name in OWN_MODELS:
+            cls = getattr(importlib.import_module(f"{library}.{module}"), name)
             anything.add_own(name, builder.part(cls))
         return anything

@@ -17,7 +17,7 @@ from ..schema._frozen import FrozenModel, Value
 from ._codec_collections import decode_items, is_plain
 from ._codec_fields import MISSING, Default, default_of, fill, unknown
 from ._codec_json import Json
-from ._codec_part import Build, Encode, Entries, Part, Refused, always, at, class_of, never, wrong_tree
+from ._codec_part import Build, Decode, Encode, Entries, Part, Refused, always, at, class_of, never, wrong_tree
 from ._codec_scalars import decode_str
 from ._types_classes import class_hints
 
@@ -28,7 +28,9 @@ _make = object.__new__
 _set = object.__setattr__
 _NOWHERE: Any = object()
 _LIBRARY = __name__.rsplit(".", 2)[0] + "."
-_BESIDES = ("$fields", "$extra", "$private")
+_STEPS = {"$fields": "", "$extra": ".model_extra", "$private": ""}
+_BESIDES = _STEPS.keys()
+_NOTHING: dict[str, Any] = {}
 _NAMES = Part("list[str]", frozenset({"list"}), (list,), lambda value: value, lambda tree: tree)
 
 
@@ -82,12 +84,16 @@ class _Model:
         self._defaults = defaults
         self._extra = build.anything if cls.model_config.get("extra") == "allow" else None
         hints = class_hints(cls)
-        self._private = {name: build.part_at(f".{name}", hints.get(name, Any)) for name in cls.__private_attributes__}
-        self._private_part = attributes_part(cls, self._private) if self._private else None
+        private = {name: build.part_at(f".{name}", hints.get(name, Any)) for name in cls.__private_attributes__}
+        self._private = attributes_part(cls, private) if private else None
+        self._no_extra: dict[str, Any] | None = None if self._extra is None else {}
+        self._no_private: dict[str, Any] | None = None if self._private is None else {}
+        self._whole = self._extra is None and self._private is None and all(f.implied is _NOWHERE for f in fields)
+        """Whether there is nothing to be written but all fields."""
         self._encode_heir, self._decode_heir = build.heirs(cls, cls.__name__)
         solid = (
             bool(cls.model_config.get("frozen"))
-            and not self._private
+            and self._private is None
             and self._extra is None
             and all(field.part.solid is always for field in fields)
         )
@@ -96,7 +102,7 @@ class _Model:
             MODEL_KINDS,
             (cls,),
             self._encoder(),
-            self._decode,
+            self._decoder(),
             heirs=True,
             solid=always if solid else never,
             track=Entries(self._plain, self._part_of, ".{}"),
@@ -106,6 +112,7 @@ class _Model:
 
     def _encoder(self) -> Encode:
         cls, encode_heir, add, names = self._cls, self._encode_heir, self._add, self._names
+        no_extra, no_private = self._no_extra, self._no_private
         rows = [(field.name, field.part.encode, field.implied) for field in self._fields]
 
         def encode(value: Any) -> Json:
@@ -124,7 +131,11 @@ class _Model:
                 raise
             except KeyError:
                 raise Refused(f"its field {name!r} is not set") from None
-            if value.__pydantic_fields_set__ != names or value.__pydantic_private__ or value.__pydantic_extra__:
+            if (
+                value.__pydantic_fields_set__ != names
+                or value.__pydantic_private__ != no_private
+                or value.__pydantic_extra__ != no_extra
+            ):
                 add(value, out)
             return out
 
@@ -133,58 +144,62 @@ class _Model:
     def _add(self, value: Any, out: dict[str, Any]) -> None:
         """Write what a model has besides its fields."""
         for key, content in self._besides(value).items():
-            try:
-                out[key] = self._part_of(key).encode(content)
-            except Refused as refused:
-                refused.at("" if key != "$extra" else ".model_extra")
-                raise
+            out[key] = content if key == "$fields" else at(_STEPS[key], self._part_of(key).encode, content)
 
     def _besides(self, value: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        extra, private = value.__pydantic_extra__, value.__pydantic_private__
-        given = value.__pydantic_fields_set__
+        given, private, extra = value.__pydantic_fields_set__, value.__pydantic_private__, value.__pydantic_extra__
         if given != self._names:
             found["$fields"] = sorted(given)
-        if extra:
+        if extra != self._no_extra:
             found["$extra"] = extra
-        if private:
+        if private != self._no_private:
             found["$private"] = private
         return found
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def _decode(self, tree: Any) -> Any:
-        if tree.__class__ is not dict:
-            raise wrong_tree(tree, f"a {self._cls.__name__}")
-        written = cast("dict[str, Any]", tree)
-        held: dict[str, Any] = {}
-        name = ""
-        try:
-            for name, part, implied in self._fields:
-                content = written.get(name, MISSING)
-                if content is not MISSING:
-                    held[name] = part.decode(content)
-                elif implied is not _NOWHERE:
-                    held[name] = implied
-        except Refused as refused:
-            refused.at(f".{name}")
-            raise
-        return self._put_together(written, held)
+    def _decoder(self) -> Decode:
+        wanted, finish, total = f"a {self._cls.__name__}", self._put_together, len(self._fields)
+        rows = [(field.name, field.part.decode, field.implied) for field in self._fields]
 
-    def _put_together(self, written: dict[str, Any], held: dict[str, Any]) -> Any:
-        if "$is" in written and len(written) == 1:
-            return self._decode_heir(written)
-        if len(held) < len(self._fields):
-            fill(held, self._defaults, self._cls)
-            held = {name: held[name] for name in self._parts}
-        besides: dict[str, Any] = {key: written[key] for key in _BESIDES if key in written}
-        if any(name not in self._parts and name not in besides for name in written):
-            raise unknown(written, {**self._parts, **besides}, self._cls)
+        def decode(tree: Any) -> Any:
+            if tree.__class__ is not dict:
+                raise wrong_tree(tree, wanted)
+            held: dict[str, Any] = {}
+            found = 0
+            name = ""
+            try:
+                for name, decode_field, implied in rows:
+                    content = tree.get(name, MISSING)
+                    if content is not MISSING:
+                        held[name] = decode_field(content)
+                        found += 1
+                    elif implied is not _NOWHERE:
+                        held[name] = implied
+            except Refused as refused:
+                refused.at(f".{name}")
+                raise
+            return finish(tree, held, found == len(tree) and len(held) == total)
+
+        return decode
+
+    def _put_together(self, written: dict[str, Any], held: dict[str, Any], complete: bool) -> Any:
+        besides: dict[str, Any] = _NOTHING
+        if not complete:
+            if "$is" in written and len(written) == 1:
+                return self._decode_heir(written)
+            if len(held) < len(self._fields):
+                fill(held, self._defaults, self._cls)
+                held = {name: held[name] for name in self._parts}
+            besides = {key: item for key, item in written.items() if key not in self._parts}
+            if not besides.keys() <= _BESIDES:
+                raise unknown(besides, dict.fromkeys(_BESIDES), self._cls)
         model = _make(self._cls)
         _set(model, "__dict__", held)
-        _set(model, "__pydantic_fields_set__", self._read_given(besides))
-        _set(model, "__pydantic_extra__", self._read_extra(besides))
-        _set(model, "__pydantic_private__", self._read_private(besides))
+        _set(model, "__pydantic_fields_set__", self._read_given(besides) if besides else set(self._names))
+        _set(model, "__pydantic_extra__", self._read(self._extra, "$extra", besides))
+        _set(model, "__pydantic_private__", self._read(self._private, "$private", besides))
         return model
 
     def _read_given(self, besides: dict[str, Any]) -> set[str]:
@@ -192,22 +207,17 @@ class _Model:
             return set(self._names)
         return set(decode_items(besides["$fields"], decode_str, "a list of names"))
 
-    def _read_extra(self, besides: dict[str, Any]) -> Any:
-        if self._extra is None:
-            if "$extra" in besides:
-                raise Refused(f"{self._cls.__name__} takes no extra fields")
+    def _read(self, part: Part | None, key: str, besides: dict[str, Any]) -> Any:
+        if part is None:
+            if key in besides:
+                raise Refused(f"{self._cls.__name__} has nothing to stand under {key}")
             return None
-        found = self._extra.decode(besides.get("$extra", {}))
-        if type(found) is not dict:
-            raise wrong_tree(besides["$extra"], "an object")
-        return cast("dict[str, Any]", found)
-
-    def _read_private(self, besides: dict[str, Any]) -> Any:
-        if self._private_part is None:
-            if "$private" in besides:
-                raise Refused(f"{self._cls.__name__} has no private attributes")
-            return None
-        return self._private_part.decode(besides.get("$private", {}))
+        if key not in besides:
+            return {}
+        found = part.decode(besides[key])
+        if found is not None and type(found) is not dict:
+            raise wrong_tree(besides[key], "an object")
+        return cast("dict[str, Any] | None", found)
 
     # -- in parts ------------------------------------------------------------------------------------------------------
 
@@ -218,6 +228,8 @@ class _Model:
         held: dict[str, Any] = value.__dict__
         if not held.keys() >= self._names:
             return None
+        if self._whole and held.keys() == self._names and value.__pydantic_fields_set__ == self._names:
+            return held
         kept = {field.name: held[field.name] for field in self._fields if held[field.name] is not field.implied}
         return {**kept, **self._besides(value)}
 
@@ -226,8 +238,10 @@ class _Model:
             return _NAMES
         if key == "$extra" and self._extra is not None:
             return self._extra
-        if key == "$private" and self._private_part is not None:
-            return self._private_part
+        if key == "$private" and self._private is not None:
+            return self._private
+        if key not in self._parts:
+            raise Refused(f"{self._cls.__name__} has nothing to stand under {key}")
         return self._parts[key]
 
 
@@ -235,6 +249,8 @@ def attributes_part(cls: type, parts: Mapping[str, Part]) -> Part:
     """Make the part of the private attributes of a model, seen as a dict."""
 
     def encode(value: Any) -> Json:
+        if value is None:
+            return None
         out: dict[str, Json] = {}
         for name, content in value.items():
             if name not in parts:
@@ -243,6 +259,8 @@ def attributes_part(cls: type, parts: Mapping[str, Part]) -> Part:
         return out
 
     def decode(tree: Any) -> Any:
+        if tree is None:
+            return None
         if tree.__class__ is not dict:
             raise wrong_tree(tree, "private attributes")
         if not tree.keys() <= parts.keys():
@@ -250,7 +268,7 @@ def attributes_part(cls: type, parts: Mapping[str, Part]) -> Part:
         return {name: at(f".{name}", parts[name].decode, content) for name, content in tree.items()}
 
     def plain(value: Any) -> Mapping[str, Any] | None:
-        return value if is_plain(value) and value.keys() <= parts.keys() else None
+        return value if value is not None and is_plain(value) and value.keys() <= parts.keys() else None
 
     names = Entries(plain, parts.__getitem__, ".{}")
-    return Part("dict", frozenset({"object"}), (dict,), encode, decode, solid=never, track=names)
+    return Part("dict", frozenset({"object", "null"}), (dict,), encode, decode, solid=never, track=names)

@@ -22,6 +22,7 @@ RECORD_KINDS = frozenset({"object", "$is"})
 _make = object.__new__
 _set = object.__setattr__
 _new_tuple: Any = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+_NOTHING: dict[str, Any] = {}
 _NOT_SET: Any = object()
 
 
@@ -76,6 +77,7 @@ class _Dataclass:
         self._cls = cls
         self._parts = parts
         self._slotted = slotted
+        self._decoders = [(name, part.decode) for name, part in parts.items()]
         self._optional = {
             field.name
             for field in fields.values()
@@ -101,7 +103,9 @@ class _Dataclass:
     def _held(self, value: Any) -> dict[str, Any]:
         """Give what the fields hold, without running a property."""
         parts = self._parts
-        inside: dict[str, Any] = getattr(value, "__dict__", {})
+        inside: dict[str, Any] = getattr(value, "__dict__", _NOTHING)
+        if not self._slotted and inside.keys() == parts.keys():
+            return inside
         if self._slotted:
             held = {name: getattr(value, name, _NOT_SET) for name in parts}
             held = {name: item for name, item in held.items() if item is not _NOT_SET}
@@ -118,12 +122,13 @@ class _Dataclass:
     def _encoder(self) -> Encode:
         cls, encode_heir, held_by, slotted = self._cls, self._encode_heir, self._held, self._slotted
         encoders = {name: part.encode for name, part in self._parts.items()}
+        keys = encoders.keys()
 
         def encode(value: Any) -> Json:
             if type(value) is not cls:
                 return encode_heir(value)
-            held = held_by(value) if slotted else value.__dict__
-            if held.keys() != encoders.keys():
+            held: dict[str, Any] = _NOTHING if slotted else value.__dict__
+            if held.keys() != keys:
                 held = held_by(value)
             out: dict[str, Json] = {}
             name = ""
@@ -146,9 +151,9 @@ class _Dataclass:
         held: dict[str, Any] = {}
         name = ""
         try:
-            for name, part in self._parts.items():
+            for name, decode in self._decoders:
                 if name in written:
-                    held[name] = part.decode(written[name])
+                    held[name] = decode(written[name])
         except Refused as refused:
             refused.at(f".{name}")
             raise
