@@ -17,13 +17,16 @@ from ._codec_collections import (
     encode_mapping,
     mapping_rows,
     sequence_rows,
+    track_mapping,
 )
 from ._codec_frozen import FrozenJson
 from ._codec_json import Json, is_tag
 from ._codec_part import (
     EVERY_KIND,
+    ByClass,
     Decode,
     Encode,
+    Items,
     Part,
     Refused,
     class_of,
@@ -56,6 +59,7 @@ class Anything:
     def __init__(self) -> None:
         prepare()
         self.part = Part("Any", EVERY_KIND, (object,), self._encode, self._decode, heirs=True, solid=self._is_solid)
+        self.part.track = ByClass({list: Items(list, self.part), dict: track_mapping(self.part, self.part)})
         self.frozen = FrozenJson(self.part)
         self.rows: list[Row] = [*sequence_rows(self.part), *mapping_rows(self.part, self.part), *self.frozen_rows()]
         """The collections that may stand anywhere."""

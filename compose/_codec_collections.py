@@ -21,7 +21,6 @@ from ._codec_part import (
     Items,
     Part,
     Refused,
-    Track,
     always,
     class_of,
     pair,
@@ -304,12 +303,12 @@ def solid_items(cls: type, item: Part) -> Callable[[Any], bool]:
     return always if item.solid is always and cls in {tuple, frozenset} else lambda value: False
 
 
-def track_items(cls: type, item: Part) -> Track:
+def track_items(cls: type, item: Part) -> Items:
     """Say how a tracker sees a list or tuple."""
     return Items(cls, item, item.solid is always and any(issubclass(kind, Value) for kind in item.classes))
 
 
-def track_mapping(key: Part, item: Part) -> Track:
+def track_mapping(key: Part, item: Part) -> Entries:
     """Say how a tracker sees a dict."""
 
     def plain(value: Any) -> Mapping[str, Any] | None:

@@ -6,7 +6,10 @@ choose among the program's own classes, and only among those that the declared t
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from ._codec_part import Refused
 
@@ -17,7 +20,29 @@ def name_of(cls: type) -> str:
 
 
 def find_heirs(base: type, name: str) -> list[type]:
-    """Give the classes of a name below a class."""
+    """Give the classes of a name below a class.
+
+    Where there are several, the one that its module knows by this name counts: ``@dataclass(slots=True)`` makes a
+    second class, and so does whoever runs a cell of a notebook again; the first one is still there for a while.
+    """
+    found = _all_heirs(base, name)
+    if len(found) < 2:
+        return found
+    known = _known_as(name)
+    return [cls for cls in found if cls is known] or found
+
+
+def _known_as(name: str) -> Any:
+    """Give what a module that is there calls by a name."""
+    module, _, path = name.partition(":")
+    found: object = sys.modules.get(module)
+    for part in path.split("."):
+        scope: Mapping[str, object] = getattr(found, "__dict__", {})
+        found = scope.get(part)
+    return found
+
+
+def _all_heirs(base: type, name: str) -> list[type]:
     found: list[type] = []
     seen: set[type] = set()
     waiting: list[type] = [base]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ._codec_json import SCALAR_KINDS, Json
 from ._types import value_type_name
 
+T = TypeVar("T")
 Encode = Callable[[Any], Json]
 Decode = Callable[[Any], Any]
 
@@ -111,7 +112,14 @@ class Maybe:
     inner: Part
 
 
-Track = Items | Entries | Maybe
+@dataclass(frozen=True, slots=True)
+class ByClass:
+    """How a tracker sees a value without a declared type."""
+
+    tracks: Mapping[type, Items | Entries]
+
+
+Track = Items | Entries | Maybe | ByClass
 
 
 @dataclass(slots=True, eq=False)
@@ -178,10 +186,10 @@ class _Level(threading.local):
 _level = _Level()
 
 
-def guarded(encode: Encode) -> Encode:
+def guarded(encode: Callable[[Any], T]) -> Callable[[Any], T]:
     """Refuse what is nested too deeply, or contains itself."""
 
-    def deeper(value: Any) -> Json:
+    def deeper(value: Any) -> T:
         depth = _level.depth
         if depth >= MAX_DEPTH:
             raise Refused(f"it is nested more than {MAX_DEPTH} levels deep, or contains itself")

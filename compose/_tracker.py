@@ -16,7 +16,7 @@ from operator import is_
 from typing import Any, Protocol
 
 from ._codec_json import Json, same
-from ._codec_part import Entries, Items, Maybe, Part, Refused, always, class_of
+from ._codec_part import ByClass, Entries, Items, Maybe, Part, Refused, always, class_of, guarded
 from ._tracker_ops import Op, Path, apply, diff, keeps_order, set_op
 from .errors import UnsavableValueError
 
@@ -100,6 +100,8 @@ def _node_for(part: Part) -> _Node:
         node = _Keyed(part, track)
     elif isinstance(track, Maybe):
         node = _Optional(track.inner)
+    elif isinstance(track, ByClass):
+        node = _Untyped(part, track)
     else:
         node = _Leaf(part)
     return node if part.check is None or isinstance(node, _Leaf) else _Checked(node, part.check)
@@ -180,6 +182,43 @@ class _Optional:
 
     def _remember(self, node: _Node | None) -> None:
         self._node = node
+
+
+class _Untyped:
+    """A value without a declared type: a list and a dict have their nodes, until something else stands there."""
+
+    __slots__ = ("_cls", "_node", "_part", "_track")
+
+    def __init__(self, part: Part, track: ByClass) -> None:
+        self._part = part
+        self._track = track
+        self._cls: type | None = None
+        self._node: _Node = _Leaf(part)
+
+    def first(self, value: Any, later: Later) -> Json:
+        cls = class_of(value)
+        track = self._track.tracks.get(cls)
+        if track is None:
+            node: _Node = _Leaf(self._part)
+            tree = node.first(value, later)
+        else:
+            node = _List(self._part, track) if isinstance(track, Items) else _Keyed(self._part, track)
+            first = node.first
+            tree = guarded(lambda value: first(value, later))(value)
+        later.append(lambda: self._remember(node, None if track is None else cls))
+        return tree
+
+    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
+        cls = class_of(value)
+        if self._cls is None and cls not in self._track.tracks:
+            self._node.look(value, path, ops, later)
+        elif self._cls is cls:
+            guarded(lambda value: self._node.look(value, path, ops, later))(value)
+        else:
+            ops.append(set_op(path, self.first(value, later)))
+
+    def _remember(self, node: _Node, cls: type | None) -> None:
+        self._node, self._cls = node, cls
 
 
 class _Keyed:

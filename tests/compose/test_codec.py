@@ -415,6 +415,25 @@ def test_two_classes_of_one_name_are_not_confused() -> None:
         codec_for(Animal).encode(made[0](name="x"))
 
 
+@dataclasses.dataclass(slots=True)
+class Slim:
+    a: int
+
+
+class Slimmer(Slim):
+    b: int = 2
+
+
+replaced = Slimmer
+Slimmer = dataclasses.dataclass(slots=True)(Slimmer)
+
+
+def test_the_class_that_a_decorator_has_replaced_is_in_nobodys_way() -> None:
+    assert {replaced, Slimmer} <= set(Slim.__subclasses__())
+    codec = codec_for(Slim)
+    assert codec.decode(codec.encode(Slimmer(1))) == Slimmer(1)
+
+
 def test_what_a_cached_property_remembers_is_no_field() -> None:
     @dataclasses.dataclass
     class Made:

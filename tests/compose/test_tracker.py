@@ -231,6 +231,11 @@ def committed(form: Any, value: Any) -> Tracker:
         (dict[str, int], {"a": 1, "b": 2}, lambda found: found.update(a=found.pop("a")),
          [["=", [], {"b": 2, "a": 1}]]),
         (dict[str, int], {"a": 1}, lambda found: found.update(b=2), [["=", ["b"], 2]]),
+        (Any, {"a": [1, {"b": [2]}]}, lambda found: found["a"][1]["b"].append(3), [["+", ["a", 1, "b"], 1, [3]]]),
+        (Any, {"a": [Message.user("x")]}, lambda found: found["a"].append(1), [["+", ["a"], 1, [1]]]),
+        (Any, {"a": []}, lambda found: found.update(a={}), [["=", ["a"], {}]]),
+        (Any, {"a": 1}, lambda found: found.update(a="x"), [["=", ["a"], "x"]]),
+        (Any, {"a": 1}, lambda found: found.update({2: 3}), [["=", [], {"$dict": [["a", 1], [2, 3]]}]]),
         (dict[str, Any], {"a": [1]}, lambda found: found["a"].append(found), None),
     ],
 )  # fmt: skip
@@ -256,6 +261,21 @@ def test_a_value_that_cannot_be_written_loses_nothing() -> None:
     tracker.commit()
     state.anything = None
     assert ["+", ["messages"], 1, [{"role": "user", "content": "two"}]] in tracker.changes(state)
+
+
+def test_what_is_too_deep_to_be_written_at_once_is_too_deep_in_parts_too() -> None:
+    value: list[Any] = []
+    tracker = committed(Any, value)
+    innermost = value
+    for _ in range(99):
+        innermost.append([])
+        innermost = innermost[0]
+        tracker.changes(value)
+        tracker.commit()
+    innermost.append([])
+    for found in (tracker, codec_for(Any).tracker()):
+        with pytest.raises(UnsavableValueError, match="more than 100 levels"):
+            found.changes(value)
 
 
 def test_an_error_says_where_it_is() -> None:
