@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,14 +35,9 @@ def is_pause(error: BaseException) -> bool:
     if isinstance(error, Interrupted):
         return True
     if isinstance(error, BaseExceptionGroup):
-        return all(is_pause(inner) for inner in error.exceptions)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return all(map(is_pause, _parts(error)))  # pyright: ignore[reportUnknownArgumentType]
     return False
 
 
-def pauses_in(error: BaseException) -> Iterator[Interrupted]:
-    """Give the pauses in a pause that may be a group of them."""
-    if isinstance(error, Interrupted):
-        yield error
-    elif isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType]
-            yield from pauses_in(inner)  # pyright: ignore[reportUnknownArgumentType]
+def _parts(group: BaseExceptionGroup[BaseException]) -> Sequence[BaseException]:
+    return group.exceptions

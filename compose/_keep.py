@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -151,7 +151,7 @@ async def go_on_with(record: Record, answers: Answers, *, asks: bool) -> None:
 
 def _can_go_on(record: Record) -> bool:
     """Tell whether a task of the outermost graph does not wait for an answer."""
-    tasks = record.at((*GRAPH, "tasks")) or {}
+    tasks: dict[str, dict[str, Any]] = record.at((*GRAPH, "tasks")) or {}
     return any(not task.get("blocked") for task in tasks.values())
 
 
@@ -173,7 +173,7 @@ def _noted(record: Record, question: Mapping[str, Any], answer: Any) -> tuple[st
 
 
 @contextmanager
-def reading(record: Record) -> Iterator[None]:
+def reading(record: Record) -> Generator[None]:
     """Turn what goes wrong with a record that is not as it was written into the error that says so."""
     from .errors import DamagedRecordError
 

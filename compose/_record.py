@@ -74,7 +74,8 @@ class Record:
         self.trackers: dict[Path, Callable[[], Sequence[Op]]] = {}
         """Gives what has changed of the state at a path, since it was last noted."""
         self.cells: dict[Path, Any] = {}
-        self._ops: list[Op] = []
+        self._ops: list[bytes] = []
+        """What is to be written, each as it was when it was noted: the document goes on changing."""
         self._noted = 0
         """How many operations were ever noted; a commit that finds them all written has nothing to do."""
         self._written = 0
@@ -109,13 +110,13 @@ class Record:
 
     def change(self, path: Path, ops: Sequence[Op]) -> None:
         """Apply operations whose paths begin at a path."""
-        for kind, rest, *given in ops:
-            moved = [kind, [*path, *rest], *given]
-            if kind == "=" and len(moved[1]) == len(path):
+        for place, (kind, rest, *given) in enumerate(ops):
+            if kind == "=" and not rest:
                 self.put(path, given[0])
-            else:
-                apply(self.doc, [moved])
-                self._note(moved)
+                continue
+            holder = self.at(path[:-1])
+            holder[path[-1]] = apply(holder[path[-1]], [ops[place]])
+            self._note([kind, [*path, *rest], *given])
 
     def at(self, path: Path) -> Any:
         """Give what is at a path, or None."""
@@ -129,7 +130,7 @@ class Record:
     def _note(self, op: Op) -> None:
         self._noted += 1
         if self._keeps_ops:
-            self._ops.append(op)
+            self._ops.append(self._dumped(op))
 
     # -- the log -----------------------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ class Record:
     async def _save(self, where: str, status: LogStatus, owner: str | None) -> None:
         kept, noted = self.kept, self._noted
         try:
-            patch = b"" if not self._keeps_ops or not kept.version else self._dumped(self._ops)
+            patch = b"[" + b",".join(self._ops) + b"]" if self._keeps_ops and kept.version else b""
             snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
             data = seal(self._dumped(self.doc) if snapshot else patch, self.id, kept.version + 1)
             head = self.head(status, owner)

@@ -105,10 +105,12 @@ class Scope:
         self.record.trackers[path] = changes
 
     def leave(self) -> None:
-        """Stop following the state."""
+        """Stop following the state; note what it has come to."""
         path = (*self.path, "state")
         self.record.cells.pop(path, None)
-        self.record.trackers.pop(path, None)
+        changes = self.record.trackers.pop(path, None)
+        if changes is not None and self.record.at(self.path) is not None:
+            self.record.change(path, changes())
 
     def state(self) -> Any:
         """Build the state from the record."""
@@ -138,7 +140,10 @@ class Scope:
         self._next += 1
         visit = self._next_visit(node.key)
         task = Task(self, name, node, visit, sent)
-        tree: dict[str, Json] = {"node": node.key, "sent": {self.key(s): self._reference(node.index, s) for s in sent}}
+        tree: dict[str, Json] = {
+            "node": node.key,
+            "sent": {self.key(s): self._reference(node.index, s, packet) for s, packet in sent.items()},
+        }
         if visit > 1:
             tree["visit"] = visit
             self.record.put((*self.path, "visits", node.key), visit)
@@ -153,7 +158,7 @@ class Scope:
             return noted + 1
         return 2 if key in self.tree["out"] else 1
 
-    def _reference(self, target: int, sender: int) -> Json:
+    def _reference(self, target: int, sender: int, packet: Any) -> Json:
         """Say where a task finds what a sender sent: among the outputs (None), or here."""
         waited = self._waiting.pop((target, sender), None)
         if waited is None:
@@ -161,7 +166,7 @@ class Scope:
         path = (*self.path, "waiting", self.key(target), self.key(sender))
         kept: Json = self.record.at(path)
         self.record.remove(path)
-        return kept
+        return kept if waited[0] is packet else None  # what waited may have given way to what came since
 
     def _add(self, task: Task) -> None:
         self.tasks[task.name] = task

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from ._codec import codec_for
-from ._context import current_frame
+from ._context import class_of, current_frame
 from ._part import current_part
 from ._types import resolve_hints
 from .errors import StepMismatchError, UnsavableTypeError, UnsavableValueError
@@ -133,7 +133,7 @@ def _plain(value: Any) -> Json:
     try:
         return codec_for(Any).encode(value)
     except UnsavableValueError:
-        kind = type(value)
+        kind = class_of(value)
         try:
             return {kind.__qualname__: codec_for(kind).encode(value)}
         except UnsavableTypeError as error:

@@ -12,6 +12,7 @@ from ._interpret import interpret
 from ._interpretation import Failure, Interpretation
 from ._leaks import assert_leaves_nothing_behind
 from ._models import AskedModel, ScriptedModel, ScriptEntry
+from ._resumes import assert_resumes_anywhere
 from ._scripted import Scripted, Sequencer
 from ._stores import StoreCase, check_store, store_cases
 from ._strategies import GraphCase, InvalidGraph, graphs, invalid_graphs
@@ -32,6 +33,7 @@ __all__ = (
     "assert_leaves_nothing_behind",
     "assert_order_does_not_matter",
     "assert_paradigms_agree",
+    "assert_resumes_anywhere",
     "check_store",
     "explore",
     "graphs",
