@@ -60,6 +60,9 @@ class Tracker:
         except RecursionError:
             self._later = []
             raise UnsavableValueError("", "it is nested too deeply, or contains itself") from None
+        except Exception as error:  # from methods of the value's own
+            self._later = []
+            raise UnsavableValueError("", f"it cannot be looked at: {type(error).__name__}: {error}") from error
         self._later = later
         return ops
 
