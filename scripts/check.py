@@ -3,7 +3,8 @@
 python3.11 scripts/check.py [--here] [PYTEST ARGUMENTS]
 
 Lint, format, layers, mypy and pyright once; then the test suite: in full on this Python and, unless ``--here`` is
-given, without what is slow and with fewer examples on each other supported Python that is found. All failures are
+given, without what is slow or the same on every Python, and with fewer examples, on each other supported Python
+that is found. All failures are
 shown, the exit status is 1 if there was one, and pytest's summary comes last.
 """
 
@@ -35,7 +36,7 @@ CHECKS = {
 }
 # A worker that dies ends the suite: with another in its place the rest may wait for ever.
 TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "--max-worker-restart=0", "-m", "not benchmark"]
-ELSEWHERE = [*TOGETHER[:-1], "not benchmark and not slow"]  # on the other Pythons
+ELSEWHERE = [*TOGETHER[:-1], "not benchmark and not slow and not once"]  # on the other Pythons
 ALONE = ["-m", "benchmark"]  # what measures time does not share the machine
 NO_TESTS = 5  # pytest's exit status when nothing was selected
 SUITE_SECONDS = 1500  # after which a suite is taken to hang

@@ -1,7 +1,8 @@
-"""Install the npm packages that tests talk to: mocks and servers that others wrote. Needs the standard library only.
+"""Install and run the npm packages that tests talk to: mocks and servers that others wrote.
 
-Each folder of tests that needs one names it, with its version, in a ``package.json``. It is installed once per machine,
-below the user's cache.
+Needs the standard library only. Each folder of tests that needs a package names it, with its version, in a
+``package.json``. It is installed once per machine, below the user's cache. A server that was started ends with
+whoever started it, however that ends.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 150  # that one attempt may take
 ATTEMPTS = 3
+START_SECONDS = 30  # that a server may take to listen
+STOP_SECONDS = 10
 INSTALL = ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
 
 
@@ -81,3 +89,75 @@ def _try_to_install(command: list[str], folder: Path) -> None:
         end = f"status {status}" if status is not None else f"no end after {SECONDS} s"
         said = f"{log.read_text(errors='replace')}\n{end}"
     raise PeerError(f"{' '.join(command)} failed {ATTEMPTS} times: {said}")
+
+
+@dataclass
+class Server:
+    """A program that serves a port of loopback, and that can be stopped and started again at the same one."""
+
+    command: Sequence[str]
+    port: int
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> None:
+        """Start it, on a leash, and wait until it listens.
+
+        Raises:
+            PeerError: If it ends, or does not listen in time.
+        """
+        leash = [sys.executable, "-I", "-S", str(ROOT / "scripts" / "leash.py"), *self.command]
+        environment = {**os.environ, **self.environment}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                leash, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT
+            )
+        latest = time.monotonic() + START_SECONDS
+        while not self._listens():
+            if self.process.poll() is not None or time.monotonic() > latest:
+                self.stop()
+                raise PeerError(f"{self.command} does not start: {self.log.read_text(errors='replace')}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Kill it; does nothing when it does not run."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def running(command: Callable[[int], Sequence[str]], folder: Path, **environment: str) -> Generator[Server]:
+    """Run a server at a free port while the block lasts.
+
+    Args:
+        command: Gives the command for a port, which the program also finds in its variable ``PORT``.
+        folder: Where its log is written.
+        environment: Further variables.
+
+    Yields:
+        The server, which listens.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    server = Server(command(port), port, folder / "log", {"PORT": str(port), **environment})
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -52,12 +52,15 @@ hypothesis.settings.register_profile("quick", hypothesis.settings.get_profile("c
 hypothesis.settings.register_profile(
     "nightly", hypothesis.settings.get_profile("ci"), derandomize=False, max_examples=5_000
 )
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+hypothesis.settings.load_profile(PROFILE)
+if PROFILE == "nightly":
     os.environ.setdefault("PYTEST_TIMEOUT", "3600")  # thousands of examples need longer than a test has by day
 
 Backend = tuple[str, dict[str, Any]]
 AsyncTest = Callable[..., Awaitable[None]]
+
+LONG_COLLECTION = 0.005  # seconds
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -66,7 +69,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> Backend:
     virtual = request.node.get_closest_marker("virtual_time") is not None
     if request.param == "trio":
         return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)} if virtual else {}
-    return "asyncio", {"debug": True, **({"loop_factory": looptime.new_event_loop} if virtual else {})}
+    return "asyncio", {"debug": PROFILE != "quick", **({"loop_factory": looptime.new_event_loop} if virtual else {})}
 
 
 def pytest_configure() -> None:
@@ -84,9 +87,17 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def npm_peer() -> Callable[[Path], Path]:
     """Give what installs the npm packages that a ``package.json`` names, and gives the folder they are in."""
-    from peers import install_peer
+    from peers import install_peer  # not there for the smoke tests of the built wheel
 
     return install_peer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_leaks_at_last() -> Iterator[None]:
+    """Let the collector look at everything when the last test is over, which is blamed for what it finds."""
+    yield
+    gc.unfreeze()
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +111,7 @@ def nothing_leaks() -> Iterator[None]:
     # The traceback of a failed test must not carry its rubbish over into the next one.
     for name in ("last_exc", "last_value", "last_traceback"):
         setattr(sys, name, None)
-    gc.collect()  # what finalizers raise now, pytest reports as an error of this test
+    collect_rubbish()  # what finalizers raise now, pytest reports as an error of this test
     running = [t.name for t in started if t.is_alive()]
     assert not running, f"threads left running by this test: {running}"
 
@@ -126,6 +137,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("postgres"))
+
+
+def collect_rubbish() -> None:
+    """Collect all rubbish, and when that takes long keep the collector off what has survived.
+
+    What tests import lazily would otherwise be looked through again after each of thousands of tests.
+    """
+    started = time.perf_counter()
+    gc.collect()
+    if time.perf_counter() - started > LONG_COLLECTION:
+        gc.freeze()
 
 
 @pytest.fixture

@@ -104,6 +104,7 @@ def test_the_bare_names_of_the_parts_are_never_imported() -> None:
     assert not {"schema", "compose", "flow"} & set(sys.modules)
 
 
+@pytest.mark.once
 def test_a_module_imports_only_the_foundation_when_it_is_imported() -> None:
     external = {
         name_of(path): found
@@ -118,6 +119,7 @@ def test_a_module_imports_only_the_foundation_when_it_is_imported() -> None:
     assert external == {}
 
 
+@pytest.mark.once
 def test_inside_the_library_imports_of_its_own_code_are_relative() -> None:
     absolute = [
         (name_of(path), name)
@@ -139,11 +141,13 @@ def imported_names(node: ast.AST) -> list[str]:
             return []
 
 
+@pytest.mark.once
 def test_a_file_has_a_size_that_can_be_read() -> None:
     lengths = {name_of(path): len(lines_of(path)) for path in [*MODULES, *TESTS]}
     assert {name: length for name, length in lengths.items() if length > FILE_LIMIT} == {}
 
 
+@pytest.mark.once
 def test_a_function_fits_on_a_screen() -> None:
     lengths = {
         (name_of(path), function.name): code_lines(function, lines_of(path))
@@ -165,6 +169,7 @@ def packages_after(statement: str) -> set[str]:
     return {name for name in done.stdout.split() if not name.startswith("_sysconfigdata")}
 
 
+@pytest.mark.once
 def test_an_error_about_a_missing_package_names_an_extra_that_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named: set[str] = set()
@@ -178,6 +183,7 @@ def test_an_error_about_a_missing_package_names_an_extra_that_exists() -> None:
     assert named <= set(extras)
 
 
+@pytest.mark.once
 def test_the_constraints_cover_every_requirement_and_name_no_host() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     constraints = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8")
@@ -189,6 +195,7 @@ def test_the_constraints_cover_every_requirement_and_name_no_host() -> None:
     assert "://" not in constraints
 
 
+@pytest.mark.once
 def test_ci_runs_the_command_that_the_readme_names() -> None:
     if not (ROOT / ".ci").exists():
         pytest.skip("the source distribution has no CI script")

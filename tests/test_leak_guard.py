@@ -195,3 +195,19 @@ def test_a_test_that_hangs_is_stopped_and_the_next_one_runs(suite: pytest.Pytest
         """
     # In a process of its own: one whose alarm goes off in the wrong place would take this one with it.
     assert outcomes(suite, source, apart=True) == {"failed": 6, "passed": 1}
+
+
+def test_what_outlives_a_long_collection_and_leaks_later_is_said_at_the_end(suite: pytest.Pytester) -> None:
+    suite.makeconftest(CONFTEST.replace("LONG_COLLECTION = 0.005", "LONG_COLLECTION = 0"))
+    source = """
+        kept = []
+        def test_first():
+            cycle = [Dropped()]
+            cycle.append(cycle)
+            kept.append(cycle)
+        def test_second():
+            kept.clear()
+        def test_third():
+            pass
+        """
+    assert outcomes(suite, source, apart=True) == {"errors": 1, "passed": 3}

@@ -33,7 +33,7 @@ from anabranch.schema import Message
 
 HERE = Path(__file__).parent / "mermaid"
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("mermaid")]
+pytestmark = [pytest.mark.once, pytest.mark.timeout(300), pytest.mark.xdist_group("mermaid")]
 
 Drawn = dict[str, Any]
 Parse = Callable[[Sequence[str]], list[Drawn]]

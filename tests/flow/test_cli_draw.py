@@ -48,6 +48,7 @@ raise SystemExit(max(statuses))
 """
 
 
+@pytest.mark.once
 @pytest.mark.timeout(180)
 def test_pictures_are_written_in_the_kind_that_the_file_name_says(folder: Path) -> None:
     # In a process of its own, since the engine keeps its threads until the process ends.

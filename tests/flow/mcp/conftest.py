@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,38 +16,9 @@ import mcp.server  # noqa: F401  # pyright: ignore[reportUnusedImport]  (within 
 import pytest
 
 from anabranch.flow.tools import McpTool, mcp_tools
+from peers import Server, running
 
 HERE = Path(__file__).parent
-
-
-@dataclass
-class NodeServer:
-    """The npm server, which can be stopped and started again at the same port."""
-
-    command: list[str]
-    log: Path
-    port: int = 0
-    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-
-    def start(self) -> None:
-        with self.log.open("ab") as log:
-            env = {**os.environ, "PORT": str(self.port)}
-            self.process = subprocess.Popen(self.command, env=env, stdout=log, stderr=subprocess.STDOUT)
-        for _ in range(600):
-            assert self.process.poll() is None, self.log.read_text()
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.02)
-            else:
-                return
-        raise AssertionError(f"the server does not start: {self.log.read_text()}")
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(10)
-            self.process = None
 
 
 @pytest.fixture(scope="session")
@@ -61,43 +28,35 @@ def everything_script(npm_peer: Callable[[Path], Path]) -> Path:
     return package / "dist" / "index.js"
 
 
-@contextmanager
-def running(script: Path, sort: str, folder: Path) -> Generator[NodeServer]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = NodeServer(["node", str(script), sort], folder / "log", port)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+def node(script: Path, sort: str) -> Callable[[int], list[str]]:
+    return lambda port: ["node", str(script), sort]
 
 
 @pytest.fixture(scope="session")
 def everything(everything_script: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run the npm server over streamable HTTP for all tests of a worker; gives its address."""
-    with running(everything_script, "streamableHttp", tmp_path_factory.mktemp("everything")) as server:
+    with running(node(everything_script, "streamableHttp"), tmp_path_factory.mktemp("everything")) as server:
         yield f"http://127.0.0.1:{server.port}/mcp"
 
 
 @pytest.fixture
-def restartable(everything_script: Path, tmp_path: Path) -> Iterator[NodeServer]:
+def restartable(everything_script: Path, tmp_path: Path) -> Iterator[Server]:
     """Run the npm server over streamable HTTP for one test, which may stop and start it."""
-    with running(everything_script, "streamableHttp", tmp_path) as server:
+    with running(node(everything_script, "streamableHttp"), tmp_path) as server:
         yield server
 
 
 @pytest.fixture
-def old_restartable(everything_script: Path, tmp_path: Path) -> Iterator[NodeServer]:
+def old_restartable(everything_script: Path, tmp_path: Path) -> Iterator[Server]:
     """Run the npm server over SSE for one test, which may stop and start it."""
-    with running(everything_script, "sse", tmp_path) as server:
+    with running(node(everything_script, "sse"), tmp_path) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def old_everything(everything_script: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run the npm server as one that knows only the older protocol, SSE."""
-    with running(everything_script, "sse", tmp_path_factory.mktemp("old")) as server:
+    with running(node(everything_script, "sse"), tmp_path_factory.mktemp("old")) as server:
         yield f"http://127.0.0.1:{server.port}/sse"
 
 

@@ -7,7 +7,6 @@ import sys
 from base64 import b64decode
 from collections.abc import Callable
 from gzip import decompress
-from typing import Any
 
 import anyio
 import pytest
@@ -17,15 +16,16 @@ from anabranch.compose.testing import ScriptedModel
 from anabranch.flow import ReactAgent
 from anabranch.flow.tools import McpConnectionError, McpTool, mcp_tools
 from anabranch.schema import FilePart, ImagePart, Message, TextPart, ToolCall, ToolResult, check_history
+from peers import Server
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.once,
     pytest.mark.may_leak,  # the SDK and its HTTP client drop the generators that read events in the middle
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
 ByName = Callable[[list[McpTool]], dict[str, McpTool]]
-NodeServer = Any  # the class is in conftest.py, which tests cannot import
 
 TIME = [sys.executable, "-m", "mcp_server_time"]
 
@@ -160,7 +160,7 @@ async def test_two_servers_give_their_tools_to_one_node(everything: str) -> None
     assert [answer.text for answer in answers] == ["Echo: x", "Echo: x"]
 
 
-async def test_a_server_that_is_restarted_is_connected_to_anew(restartable: NodeServer, by_name: ByName) -> None:
+async def test_a_server_that_is_restarted_is_connected_to_anew(restartable: Server, by_name: ByName) -> None:
     async with mcp_tools(url=f"http://127.0.0.1:{restartable.port}/mcp") as tools:
         echo = by_name(tools)["echo"]
         assert text_of(await echo.run({"message": "1"})) == "Echo: 1"
@@ -174,7 +174,7 @@ async def test_a_server_that_is_restarted_is_connected_to_anew(restartable: Node
         assert text_of(await echo.run({"message": "4"})) == "Echo: 4"
 
 
-async def test_a_server_that_is_killed_in_a_call_costs_that_call(restartable: NodeServer, by_name: ByName) -> None:
+async def test_a_server_that_is_killed_in_a_call_costs_that_call(restartable: Server, by_name: ByName) -> None:
     async with mcp_tools(url=f"http://127.0.0.1:{restartable.port}/mcp", call_timeout=10) as tools:
         tool = by_name(tools)
 
@@ -191,7 +191,7 @@ async def test_a_server_that_is_killed_in_a_call_costs_that_call(restartable: No
 
 
 async def test_a_server_of_the_old_protocol_that_is_killed_in_a_call_costs_that_call(
-    old_restartable: NodeServer, by_name: ByName
+    old_restartable: Server, by_name: ByName
 ) -> None:
     async with mcp_tools(url=f"http://127.0.0.1:{old_restartable.port}/sse", call_timeout=10) as tools:
         tool = by_name(tools)

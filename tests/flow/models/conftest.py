@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import socket
-import subprocess
-import time
-import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -21,6 +17,7 @@ import pytest
 
 from anabranch.flow.models import AnthropicChat, OpenAIChat, OpenAIResponses
 from anabranch.schema import Message, concat
+from peers import running
 
 HERE = Path(__file__).parent
 
@@ -64,33 +61,12 @@ def mock_cli(npm_peer: Callable[[Path], Path]) -> Path:
 @pytest.fixture(scope="session")
 def mock(mock_cli: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mock]:
     """Run the mock for all tests of a worker."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("aimock") / "log").open("w+", encoding="utf-8")
-    command = ["node", str(mock_cli), "-p", str(port), "-f", str(HERE / "aimock.json"), "-c", "7", "--strict"]
-    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
-    try:
-        wait_until_it_answers(port, process, log.name)
-        yield Mock(port)
-    finally:
-        process.terminate()
-        process.wait(10)
-        log.close()
 
+    def command(port: int) -> list[str]:
+        return ["node", str(mock_cli), "-p", str(port), "-f", str(HERE / "aimock.json"), "-c", "7", "--strict"]
 
-def wait_until_it_answers(port: int, process: subprocess.Popen[str], log: str) -> None:
-    for _ in range(600):
-        assert process.poll() is None, Path(log).read_text(encoding="utf-8")
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-        except urllib.error.HTTPError as error:
-            error.close()
-            return
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError(f"the mock does not start: {Path(log).read_text(encoding='utf-8')}")
+    with running(command, tmp_path_factory.mktemp("aimock")) as server:
+        yield Mock(server.port)
 
 
 # --- recorded bytes --------------------------------------------------------------------------------------------------

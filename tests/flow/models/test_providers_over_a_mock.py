@@ -22,7 +22,7 @@ from anabranch.schema import Message, MessageParser, ReasoningPart, check_histor
 KINDS = [OpenAIChat, OpenAIResponses, AnthropicChat]
 Model = OpenAIChat | OpenAIResponses | AnthropicChat
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("kind", KINDS)]
+pytestmark = [pytest.mark.anyio, pytest.mark.once, pytest.mark.parametrize("kind", KINDS)]
 
 
 @tool
