@@ -17,8 +17,6 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from anyio.lowlevel import checkpoint_if_cancelled
-
 from ._crew import on_asyncio
 
 Outcome = tuple[Any, BaseException | None]
@@ -117,16 +115,14 @@ class Worker(Generic[R]):
     async def do(self, job: Callable[[R], T]) -> T:
         """Do a job in a thread and give what it returns, or raise what it raises.
 
-        Who is cancelled before does not begin; who is cancelled meanwhile learns it when the job is done.
+        Who is cancelled before or meanwhile learns it when the job is done.
         """
-        await checkpoint_if_cancelled()
         value, error = await _delivered(lambda deliver: self._submit(job, deliver))
         if error is not None:
             try:
                 raise error
             finally:
                 del error
-        await checkpoint_if_cancelled()
         return value  # type: ignore[no-any-return]
 
     async def aclose(self) -> None:
@@ -179,4 +175,6 @@ async def _delivered(begin: Callable[[Deliver], None]) -> Outcome:
             token.run_sync_soon(trio.lowlevel.reschedule, task, Value(outcome))
 
     begin(deliver)
-    return cast(Outcome, await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED))
+    outcome: Outcome = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+    await trio.lowlevel.checkpoint_if_cancelled()
+    return outcome

@@ -22,13 +22,26 @@ class Undisturbed(asyncio.Future[Any]):
 async def delivered(begin: Callable[[Callable[[Any], None]], None]) -> Any:
     """Begin something that delivers its outcome from another thread, and wait for that, whatever is cancelled."""
     loop = asyncio.get_running_loop()
-    future = Undisturbed(loop=loop)
+    waiting: asyncio.Future[Any] = loop.create_future()
+    is_delivered = False
+
+    def settle(outcome: Any) -> None:
+        nonlocal is_delivered
+        is_delivered = True
+        if not waiting.done():
+            waiting.set_result(outcome)
 
     def deliver(outcome: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(future.set_result, outcome)
+            loop.call_soon_threadsafe(settle, outcome)
 
     begin(deliver)
-    # The future alone would do, but anyio's scopes would try again in every turn of the loop.
-    with CancelScope(shield=True):
-        return await future
+    try:
+        return await waiting
+    except asyncio.CancelledError:
+        # From here on nothing gets through, from a scope or from a task. The shield costs too much to have it before.
+        if not is_delivered:
+            waiting = Undisturbed(loop=loop)
+            with CancelScope(shield=True):
+                await waiting
+        raise
