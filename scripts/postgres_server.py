@@ -7,15 +7,18 @@ with ``apt-get``, which needs root. Every step has a time-out.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 USER = "app"
+LEASH = Path(__file__).with_name("leash.py")
 STEP_SECONDS = 60
 INSTALL_SECONDS = 240
 
@@ -73,6 +76,7 @@ class Server:
         self._folder = Path(tempfile.mkdtemp(prefix="anabranch-postgres-"))
         self._data = self._folder / "data"
         self._port = 0
+        self._leash = self._put_on_leash()
         if is_root():
             shutil.chown(self._folder, "postgres")
         try:
@@ -126,13 +130,25 @@ class Server:
                 self.stop("immediate")
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._leash.kill()
+            self._leash.communicate()
+
+    def _put_on_leash(self) -> subprocess.Popen[bytes]:
+        """Start what removes the server when this process has ended without doing so."""
+        stop = [*self._as_user(), str(self._programs / "pg_ctl"), "stop", "-m", "immediate", "-D", str(self._data)]
+        clean_up = f"cd /; {shlex.join(stop)}; rm -rf {shlex.quote(str(self._folder))}"
+        command = [sys.executable, "-I", "-S", str(LEASH), "--at-end", "sh", "-c", clean_up]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True)
 
     def _pg_ctl(self, action: str, *arguments: str | Path) -> None:
         self._call("pg_ctl", action, "-D", self._data, "-w", "-t", str(STEP_SECONDS // 2), *arguments)
 
+    def _as_user(self) -> list[str]:
+        return ["runuser", "-u", "postgres", "--"] if is_root() else []
+
     def _call(self, program: str, *arguments: str | Path) -> None:
-        user = ["runuser", "-u", "postgres", "--"] if is_root() else []
-        _run([*user, str(self._programs / program), *map(str, arguments)], STEP_SECONDS)
+        _run([*self._as_user(), str(self._programs / program), *map(str, arguments)], STEP_SECONDS)
 
 
 def _free_port() -> int:
