@@ -12,20 +12,16 @@ Looking changes nothing: what was seen becomes what is remembered with :meth:`Tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import is_
 from typing import Any, Protocol
 
 from ._codec_json import Json, same
 from ._codec_part import ByClass, Entries, Items, Maybe, Part, Refused, always, class_of, guarded
+from ._tracker_lists import Later, ListNode, is_loose
 from ._tracker_ops import Op, Path, apply, diff, keeps_order, set_op
 from .errors import UnsavableValueError
 
 __all__ = ("Op", "Tracker", "apply")
 
-Later = list[Callable[[], None]]
-"""What to do when the changes are stored."""
-
-_LOOSE = frozenset({"$plain", "$is"})
 _NOT_SEEN: Any = object()
 
 
@@ -98,7 +94,7 @@ def _node_for(part: Part) -> _Node:
         track = None  # what never changes is compared as a whole
     node: _Node
     if isinstance(track, Items):
-        node = _List(part, track)
+        node = ListNode(part, track)
     elif isinstance(track, Entries):
         node = _Keyed(part, track)
     elif isinstance(track, Maybe):
@@ -108,13 +104,6 @@ def _node_for(part: Part) -> _Node:
     else:
         node = _Leaf(part)
     return node if part.check is None or isinstance(node, _Leaf) else _Checked(node, part.check)
-
-
-def _is_loose(tree: Any) -> bool:
-    """Tell whether something stands in a tree that is not of the class declared, and so may change after all."""
-    if tree.__class__ is dict:
-        return not _LOOSE.isdisjoint(tree) or any(map(_is_loose, tree.values()))
-    return tree.__class__ is list and any(map(_is_loose, tree))
 
 
 class _Leaf:
@@ -142,7 +131,7 @@ class _Leaf:
 
     def _remember(self, value: Any, tree: Json) -> None:
         self._tree = tree
-        self._value = value if self._part.solid(value) and not _is_loose(tree) else _NOT_SEEN
+        self._value = value if self._part.solid(value) and not is_loose(tree) else _NOT_SEEN
 
 
 class _Checked:
@@ -205,7 +194,7 @@ class _Untyped:
             node: _Node = _Leaf(self._part)
             tree = node.first(value, later)
         else:
-            node = _List(self._part, track) if isinstance(track, Items) else _Keyed(self._part, track)
+            node = ListNode(self._part, track) if isinstance(track, Items) else _Keyed(self._part, track)
             first = node.first
             tree = guarded(lambda value: first(value, later))(value)
         later.append(lambda: self._remember(node, None if track is None else cls))
@@ -292,123 +281,3 @@ class _Keyed:
     def _remember(self, nodes: dict[str, _Node] | None, tree: Json) -> None:
         self._nodes = nodes
         self._tree = tree
-
-
-class _List:
-    """A list, or a tuple that new ones replace: its items, and what was written of those that may change."""
-
-    __slots__ = ("_items", "_loose", "_part", "_track", "_tree")
-
-    def __init__(self, part: Part, track: Items) -> None:
-        self._part = part
-        self._track = track
-        self._items: list[Any] | None = None
-        self._loose: dict[int, Json] = {}
-        self._tree: Json = None
-        """What was written, when it was no list of the class declared."""
-
-    def first(self, value: Any, later: Later) -> Json:
-        if class_of(value) is not self._track.cls:
-            tree = self._part.encode(value)
-            later.append(lambda: self._remember_tree(tree))
-            return tree
-        trees, loose = self._write(value, 0)
-        items = list(value)
-        later.append(lambda: self._remember(items, loose))
-        return trees
-
-    def _write(self, value: Any, start: int) -> tuple[list[Any], dict[int, Json]]:
-        """Write the items from one on, and give those that may change."""
-        trees: list[Any] = []
-        loose: dict[int, Json] = {}
-        item_part = self._track.item
-        try:
-            for item in value[start:]:
-                tree = item_part.encode(item)
-                if not item_part.solid(item) or _is_loose(tree):
-                    loose[start + len(trees)] = tree
-                trees.append(tree)
-        except Refused as refused:
-            refused.at(f"[{start + len(trees)}]")
-            raise
-        return trees, loose
-
-    def look(self, value: Any, path: Path, ops: list[Op], later: Later) -> None:
-        items = self._items
-        if items is None or class_of(value) is not self._track.cls:
-            if items is None and class_of(value) is not self._track.cls:
-                tree = self._part.encode(value)
-                diff(self._tree, tree, path, ops)
-                later.append(lambda: self._remember_tree(tree))
-            else:
-                ops.append(set_op(path, self.first(value, later)))
-            return
-        count = len(items)
-        if len(value) >= count and self._all_same(items, value) and not self._loose:
-            if len(value) > count:
-                self._append(value, count, path, ops, later)
-            return
-        self._compare(items, value, path, ops, later)
-
-    def _all_same(self, items: list[Any], value: Any) -> bool:
-        if not self._track.fixed:
-            return all(map(is_, items, value))
-        shared = value if len(value) == len(items) else value[: len(items)]
-        return bool(items == (shared if type(shared) is list else list(shared)))
-
-    def _append(self, value: Any, count: int, path: Path, ops: list[Op], later: Later) -> None:
-        trees, loose = self._write(value, count)
-        ops.append(["+", list(path), count, trees])
-        added = list(value[count:])
-        later.append(lambda: self._extend(added, loose))
-
-    def _compare(self, items: list[Any], value: Any, path: Path, ops: list[Op], later: Later) -> None:
-        """Compare what is written of the items that may have changed, and write again what did."""
-        old, new = self._trees_of_both(items, value)
-        shared = min(len(items), len(value))
-        changed = sorted(index for index, tree in new.items() if not same(old[index], tree))
-        keep = shared
-        if len(changed) > 1 and len(changed) * 4 > shared:
-            keep = changed[0]
-        for index in changed:
-            if index < keep:
-                diff(old[index], new[index], (*path, index), ops)
-        trees, loose = self._write(value, keep)
-        if keep < len(items) or keep < len(value):
-            ops.append(["+", list(path), keep, trees])
-        for index in range(keep):
-            tree = new.get(index, self._loose.get(index))
-            if tree is not None and (not self._track.item.solid(value[index]) or _is_loose(tree)):
-                loose[index] = tree
-        kept = list(value)
-        later.append(lambda: self._remember(kept, loose))
-
-    def _trees_of_both(self, items: list[Any], value: Any) -> tuple[dict[int, Json], dict[int, Json]]:
-        """Write the items that are not certainly the same, as they were and as they are."""
-        encode = self._track.item.encode
-        old: dict[int, Json] = {}
-        new: dict[int, Json] = {}
-        for index, (before, after) in enumerate(zip(items, value, strict=False)):
-            if index in self._loose:
-                old[index] = self._loose[index]
-            elif before is not after:
-                old[index] = encode(before)
-            else:
-                continue
-            try:
-                new[index] = encode(after)
-            except Refused as refused:
-                refused.at(f"[{index}]")
-                raise
-        return old, new
-
-    def _extend(self, added: list[Any], loose: dict[int, Json]) -> None:
-        if self._items is not None:
-            self._items += added
-            self._loose.update(loose)
-
-    def _remember(self, items: list[Any], loose: dict[int, Json]) -> None:
-        self._items, self._loose, self._tree = items, loose, None
-
-    def _remember_tree(self, tree: Json) -> None:
-        self._items, self._loose, self._tree = None, {}, tree

@@ -1,7 +1,8 @@
 """Patches of JSON trees: what they are made of, how they are applied, and the one that leads from a tree to another.
 
 ``["=", path, tree]`` sets what stands at a path, ``["-", path]`` takes a key away, ``["+", path, keep, items]`` keeps
-so many items of a list and adds others behind them. A path is a list of keys and indexes; the empty one is the whole.
+so many items of a list and adds others behind them, ``["~", path, start, count, items]`` puts items in the place of
+some others. A path is a list of keys and indexes; the empty one is the whole.
 """
 
 from __future__ import annotations
@@ -107,16 +108,23 @@ def _apply(root: list[Any], op: Any, owned: dict[int, Any]) -> None:
     elif kind == "-" and not rest and path and holder.__class__ is dict:
         del holder[key]
     elif kind == "+" and len(rest) == 2:
-        keep, items = rest
-        _index(holder, key)
-        there = holder[key]
-        if there.__class__ is not list or items.__class__ is not list or type(keep) is not int:
-            raise _Misfit(f"{op!r:.60} does not add items to a list")
-        if not 0 <= keep <= len(there):
-            raise _Misfit(f"it keeps {keep} of {len(there)} items")
-        _own(holder, key, owned)[keep:] = items
+        _splice(holder, key, rest[0], None, rest[1], owned)
+    elif kind == "~" and len(rest) == 3:
+        _splice(holder, key, rest[0], rest[1], rest[2], owned)
     else:
         raise _Misfit(f"{op!r:.60} is no change")
+
+
+def _splice(holder: Any, key: Any, start: Any, count: Any, items: Any, owned: dict[int, Any]) -> None:
+    """Put items in the place of some others, or of all that are left."""
+    _index(holder, key)
+    there = holder[key]
+    if there.__class__ is not list or items.__class__ is not list or type(start) is not int:
+        raise _Misfit("items are added to a list, from a place in it on")
+    count = len(there) - start if count is None else count
+    if type(count) is not int or start < 0 or count < 0 or start + count > len(there):
+        raise _Misfit(f"there are no items {start} to {start}+{count} in a list of {len(there)}")
+    _own(holder, key, owned)[start : start + count] = items
 
 
 def _way(root: list[Any], path: list[Any], owned: dict[int, Any]) -> tuple[Any, Any]:

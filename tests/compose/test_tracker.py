@@ -93,6 +93,9 @@ def put(found: Any, at: int, value: Any) -> None:
         found.append(value)
     elif at == 3:
         found.clear()
+    elif at == 0:
+        del found[0]
+        found.append(value)
     elif at == 2:
         del found[len(found) // 2]
     else:
@@ -213,6 +216,11 @@ def committed(form: Any, value: Any) -> Tracker:
     return tracker
 
 
+def drop_first_and_change_last(jobs: list[Job]) -> None:
+    del jobs[0]
+    jobs[-1].id = 7
+
+
 @pytest.mark.parametrize(
     ("form", "value", "change", "ops"),
     [
@@ -227,7 +235,12 @@ def committed(form: Any, value: Any) -> Tracker:
         (State, State(jobs=[Job(1)]), lambda state: setattr(state.jobs[0], "id", 2), [["=", ["jobs", 0, "id"], 2]]),
         (State, State(inner=Inner()), lambda state: setattr(state.inner, "count", 2),
          [["=", ["inner", "count"], 2], ["+", ["inner", "$fields"], 0, ["count"]]]),
-        (list[int], [1, 2], lambda found: found.insert(0, 0), [["+", [], 0, [0, 1, 2]]]),
+        (list[int], [1, 2], lambda found: found.insert(0, 0), [["~", [], 0, 0, [0]]]),
+        (list[int], [1, 2, 3], lambda found: found.__delitem__(1), [["~", [], 1, 1, []]]),
+        (list[int], [1, 2, 3], lambda found: found.reverse(), [["+", [], 0, [3, 2, 1]]]),
+        (list[int], [], lambda found: found.append(1), [["+", [], 0, [1]]]),
+        (list[Job], [Job(1), Job(2), Job(3)], drop_first_and_change_last,
+         [["~", [], 0, 1, []], ["=", [1, "id"], 7]]),
         (dict[str, int], {"a": 1, "b": 2}, lambda found: found.update(a=found.pop("a")),
          [["=", [], {"b": 2, "a": 1}]]),
         (dict[str, int], {"a": 1}, lambda found: found.update(b=2), [["=", ["b"], 2]]),
@@ -303,6 +316,21 @@ def test_what_is_stored_grows_with_what_is_new_and_not_with_the_history() -> Non
     assert written < 1.1 * 160 * 1000
 
 
+def test_a_history_that_is_cut_or_summed_up_is_not_written_again() -> None:
+    history = [Message.user(f"{turn:03}" + "x" * 997) for turn in range(100)]
+    tracker = committed(list[Message], history)
+    written = 0
+    for turn in range(100):
+        del history[1]
+        history.append(Message.user(f"{turn:03}" + "x" * 97))
+        if turn % 10 == 0:
+            history[1:30] = [Message.assistant("a summary")]
+            history += [Message.user("y")] * 28
+        written += len(dump(cast("Json", tracker.changes(history))))
+        tracker.commit()
+    assert written < 100 * 100 + 10 * 28 * 33 + 100 * 150
+
+
 # -- patches of anybody ------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +352,9 @@ def test_patches_leave_what_they_are_applied_to_as_it_is() -> None:
         ["=", ["list", True], 1], ["=", [0], 1], ["=", ["text", 0], 1], ["=", [None], 1], ["=", [[]], 1],
         ["+", [], 0, []], ["+", ["no"], 0, []], ["+", ["list"], 3, []], ["+", ["list"], -1, []],
         ["+", ["list"], True, []], ["+", ["list"], 0.0, []], ["+", ["list"], 0, {}], ["+", ["text"], 0, []],
-        ["+", ["list"], 0], ["?", [], 1], [["="], [], 1], {"=": 1},
+        ["+", ["list"], 0], ["~", ["list"], 0, 3, []],
+        ["~", ["list"], 1, -1, []], ["~", ["list"], 1, True, []], ["~", ["list"], 1, 1], ["~", ["text"], 0, 0, []],
+        ["?", [], 1], [["="], [], 1], {"=": 1},
     ],
 )  # fmt: skip
 def test_a_change_that_does_not_fit_is_told(op: Any) -> None:
@@ -342,7 +372,8 @@ ops_of_anybody = st.lists(
     json
     | st.tuples(st.just("="), paths, json).map(list)
     | st.tuples(st.just("-"), paths).map(list)
-    | st.tuples(st.just("+"), paths, small, st.lists(json, max_size=2)).map(list),
+    | st.tuples(st.just("+"), paths, small, st.lists(json, max_size=2)).map(list)
+    | st.tuples(st.just("~"), paths, small, small, st.lists(json, max_size=2)).map(list),
     max_size=4,
 )
 
