@@ -68,7 +68,7 @@ class DurableRun:
             if self.scope.fresh:
                 value = await self._whole(self.plan.nodes[self.plan.start], packet)
                 self.scope.begin()
-                self.scope.follow_state(self.run)
+                self.scope.follow(self.run)
                 await self._send(self.plan.nodes[self.plan.start], value, None)
             else:
                 if packet is not None:
@@ -84,11 +84,11 @@ class DurableRun:
 
     def _restore(self) -> None:
         scope = self.scope
-        scope.follow_state(self.run)
+        scope.follow(self.run)
         with scope.reading():
             scope.restore_tasks()
             self.frontier.read(scope)
-            self.values.steps = int(scope.tree["steps"])
+            self.values.steps = max((int(task["step"]) for task in scope.tree["tasks"].values()), default=0)
 
     async def _until_end(self) -> Ended:
         while True:
@@ -99,7 +99,7 @@ class DurableRun:
             startable = self._startable()
             if not startable and not self.working:
                 raise Interrupted(self.record.id)
-            await self.record.step_done(self._where())
+            await self.record.step_done(self._where)
             if len(startable) == 1 and not self.working and self.control is None:
                 live = await self._run_in_place(startable[0])
             else:
@@ -126,17 +126,13 @@ class DurableRun:
             last = [self.plan.nodes[i].key for i in (self.values.trail or [()])[-1]]
             raise self.run.fail(RunStalledError(self.run.graph_path, self.frontier.waiting_for(), last or ["start"]))
         if self.frontier.in_rounds:
-            self._count([target for target, _ in ready])
+            count_step(self.values, [target for target, _ in ready])
         for target, sent in ready:
             if not self.frontier.in_rounds:
-                self._count([target])
-            scope.open_task(self.plan.nodes[target], sent)
+                count_step(self.values, [target])
+            scope.open_task(self.plan.nodes[target], sent, self.values.steps)
         self.frontier.write(scope)
         return None
-
-    def _count(self, nodes: Sequence[int]) -> None:
-        count_step(self.values, nodes)
-        self.scope.put("steps", self.values.steps)
 
     def _startable(self) -> list[Task]:
         if self.control is not None and self.control.pausing:

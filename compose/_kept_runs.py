@@ -52,7 +52,7 @@ class Checkpoint:
     size: int
     """How many bytes it took."""
     steps: int
-    """How many steps the outermost graph had begun."""
+    """How many steps the outermost graph had begun, while it had not ended."""
     next: tuple[str, ...]
     """The nodes of the outermost graph that were to run next, or were at work."""
     interrupts: tuple[Interrupt, ...]
@@ -316,7 +316,7 @@ class KeptRuns(Generic[OutputT]):
         for version, _, size, created in await self._kept().store.versions(run):
             record = await self._looked_up(run, version)
             tasks: dict[str, Any] = record.at((*_keep.GRAPH, "tasks")) or {}
-            steps = record.at((*_keep.GRAPH, "steps")) or 0
+            steps = max((task["step"] for task in tasks.values()), default=0)
             nodes = tuple(task["node"] for task in tasks.values())
             found.append(Checkpoint(version, created, size, steps, nodes, tuple(_keep.pending(record))))
         return found

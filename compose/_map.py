@@ -185,7 +185,7 @@ async def _run_kept_item(part: Part, frame: Frame, item: Body, number: int, valu
         part.block()
         raise Interrupted(part.record.id)
     part.finish(codec_for(item.output).encode(result))
-    await part.record.step_done(f"item {'/'.join(part.address)!r}")
+    await part.record.step_done(lambda: f"item {'/'.join(part.address)!r}")
     return result
 
 

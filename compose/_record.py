@@ -23,6 +23,7 @@ from .errors import CheckpointError, DamagedRecordError, DurableError, RunConfli
 
 if TYPE_CHECKING:
     from ._interrupt import Interrupt
+    from ._scope import Scope
 
 Durability = Literal["step", "pause"]
 Path = tuple[str | int, ...]
@@ -71,10 +72,9 @@ class Record:
         self.kept = Kept()
         self.asked: dict[str, Interrupt] = {}
         """The questions that this process has asked, as they were asked."""
-        self.trackers: dict[Path, Callable[[], Sequence[Op]]] = {}
-        """Gives what has changed of the state at a path, since it was last noted."""
-        self.cells: dict[Path, Any] = {}
-        self._ops: list[bytes] = []
+        self.scopes: dict[Path, Scope] = {}
+        """The graphs that are running; each knows more than it has noted."""
+        self._ops: list[Op] = []
         """What is to be written, each as it was when it was noted: the document goes on changing."""
         self._noted = 0
         """How many operations were ever noted; a commit that finds them all written has nothing to do."""
@@ -95,10 +95,10 @@ class Record:
                 for outer in reversed(path[depth + 1 :]):
                     tree = {str(outer): tree}
                 at[key] = tree
-                return self._note(["=", list(path[: depth + 1]), tree])
+                return self._note_set(list(path[: depth + 1]), tree)
             at = inner
         at[path[-1]] = tree
-        return self._note(["=", list(path), tree])
+        return self._note_set(list(path), tree)
 
     def remove(self, path: Path) -> None:
         """Delete what is at a path."""
@@ -127,10 +127,15 @@ class Record:
                 return None
         return at  # pyright: ignore[reportUnknownVariableType]
 
+    def _note_set(self, path: list[str | int], tree: Json) -> None:
+        self._noted += 1
+        if self._keeps_ops:
+            self._ops.append(["=", path, apart(tree)])
+
     def _note(self, op: Op) -> None:
         self._noted += 1
         if self._keeps_ops:
-            self._ops.append(self._dumped(op))
+            self._ops.append(op)
 
     # -- the log -----------------------------------------------------------------------------------------------
 
@@ -139,12 +144,14 @@ class Record:
         """Whether anything of the run is in the store."""
         return self.kept.version > 0
 
-    async def step_done(self, where: str) -> None:
+    async def step_done(self, where: Callable[[], str]) -> None:
         """Write what was noted, if every step is to be written before the next begins."""
         if self._keeps_ops:
             await self.commit(where)
 
-    async def commit(self, where: str, status: LogStatus = "running", *, owner: str | None = "") -> None:
+    async def commit(
+        self, where: str | Callable[[], str], status: LogStatus = "running", *, owner: str | None = ""
+    ) -> None:
         """Write what was noted, in one transaction; several who wait for that at once share one.
 
         Raises:
@@ -155,28 +162,20 @@ class Record:
         async with self._lock:
             if self.failure is not None:
                 raise self.failure
-            if status == "running" and owner == "" and 0 < wanted <= self._written and not self.trackers:
-                return
+            if status == "running" and owner == "" and 0 < wanted <= self._written:
+                return  # with what somebody else has committed
             try:
-                await self._take_states()
+                for scope in tuple(self.scopes.values()):
+                    await scope.note_all()
                 await self._save(where, status, self.owner if owner == "" else owner)
             except DurableError as error:
                 self.failure = error
                 raise
 
-    async def _take_states(self) -> None:
-        """Note what has changed of the states, at a moment when nobody is in the middle of changing one."""
-        for path, changes in tuple(self.trackers.items()):
-            cell = self.cells[path]
-            if not cell.free and not cell.held_here():
-                await cell.acquire()
-                cell.give_back()
-            self.change(path, changes())
-
-    async def _save(self, where: str, status: LogStatus, owner: str | None) -> None:
+    async def _save(self, where: str | Callable[[], str], status: LogStatus, owner: str | None) -> None:
         kept, noted = self.kept, self._noted
         try:
-            patch = b"[" + b",".join(self._ops) + b"]" if self._keeps_ops and kept.version else b""
+            patch = self._dumped(self._ops) if self._keeps_ops and kept.version else b""
             snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
             data = seal(self._dumped(self.doc) if snapshot else patch, self.id, kept.version + 1)
             head = self.head(status, owner)
@@ -184,7 +183,7 @@ class Record:
         except VersionConflict as error:
             raise RunConflict(self.id, "another process or task has written it meanwhile") from error
         except (StoreError, DamagedRecordError) as error:
-            raise CheckpointError(self.id, where, error) from error
+            raise CheckpointError(self.id, where if isinstance(where, str) else where(), error) from error
         self._ops.clear()
         self._written = noted
         kept.version += 1
@@ -213,6 +212,17 @@ class Record:
     def _dumped(self, tree: Any) -> bytes:
         redact = self.keeping.redact
         return dump(tree if redact is None else redact(tree))
+
+
+VALUES = frozenset({"value", "answer", "state"})
+"""Under these keys there are values, which are replaced and never changed."""
+
+
+def apart(tree: Json) -> Json:
+    """Copy what the document goes on changing: the objects that hold values."""
+    if type(tree) is not dict:
+        return tree
+    return {key: inner if key in VALUES else apart(inner) for key, inner in tree.items()}
 
 
 def read_document(log: StoredLog) -> dict[str, Json]:

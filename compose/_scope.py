@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ._apart import CONTAINERS, apart
 from ._codec import Codec, Json, codec_for
+from ._codec_part import Items, always
 from ._part import Part
 from .errors import CheckpointError, DamagedRecordError, UnsavableValueError
 
@@ -19,15 +21,18 @@ if TYPE_CHECKING:
     from ._plan import NodePlan, Plan
     from ._record import Path, Record
     from ._run import Run
+    from ._state import StateCell
     from ._tracker import Tracker
 
 Phase = Literal["ready", "prepared", "ran", "done"]
+PHASES: tuple[Phase, ...] = ("prepared", "ran", "done")
+"""Those that have made something, in their order."""
 
 
 class Task(Part):
     """One visit of a node."""
 
-    __slots__ = ("known", "name", "node", "phase", "sent", "value")
+    __slots__ = ("known", "name", "node", "noted", "phase", "sent", "value")
 
     def __init__(self, scope: Scope, name: str, node: NodePlan, visit: int, sent: Mapping[int, Any]) -> None:
         key = node.key if visit == 1 else f"{node.key}#{visit}"
@@ -39,6 +44,8 @@ class Task(Part):
         self.phase: Phase = "ready"
         self.value: Any = None
         """What the phase has made."""
+        self.noted = True
+        """Whether the record says so already."""
         self.known: Any = None
         """What its one branch chose, if it was asked already."""
 
@@ -61,6 +68,8 @@ class Scope:
         self._waiting: dict[tuple[int, int], tuple[Any, int | None]] = {}
         """What waits, by target and sender: the packet, and the sender's stamp if its output is the packet."""
         self._next = 1
+        self._cell: StateCell | None = None
+        self._tracker: Tracker | None = None
         found = record.at(path)
         self.fresh = found is None
         if found is not None and not isinstance(found, dict):
@@ -81,36 +90,48 @@ class Scope:
 
     def begin(self) -> None:
         """Begin the record of a graph that has not run yet."""
-        self.record.put(self.path, {"steps": 0, "out": {}, "tasks": {}})
+        self.record.put(self.path, {"out": {}, "tasks": {}})
         self.tree = self.record.at(self.path)
         self.fresh = False
 
-    def follow_state(self, run: Run) -> None:
-        """Note from now on what changes in the run's state."""
+    def follow(self, run: Run) -> None:
+        """Note from now on what changes in the run's state, and how far its tasks come."""
+        self.record.scopes[self.path] = self
         if run.state is None:
             return
-        cell, path = run.state, (*self.path, "state")
-        tracker = self.codecs.state.tracker()
-        if self.record.at(path) is not None:
-            tracker.changes(cell.value)  # it is what the record says
-            tracker.commit()
-
-        def changes() -> Any:
-            with self._naming("the state"):
-                ops = tracker.changes(cell.value)
-            tracker.commit()
-            return ops
-
-        self.record.cells[path] = cell
-        self.record.trackers[path] = changes
+        self._cell, self._tracker = run.state, self.codecs.state.tracker()
+        if self.record.at((*self.path, "state")) is not None:
+            self._tracker.changes(run.state.value)  # it is what the record says
+            self._tracker.commit()
 
     def leave(self) -> None:
-        """Stop following the state; note what it has come to."""
-        path = (*self.path, "state")
-        self.record.cells.pop(path, None)
-        changes = self.record.trackers.pop(path, None)
-        if changes is not None and self.record.at(self.path) is not None:
-            self.record.change(path, changes())
+        """Stop following; note what it has come to."""
+        if self.record.scopes.pop(self.path, None) is not None and self.record.at(self.path) is not None:
+            self._note_tasks()
+            self._note_state()
+
+    async def note_all(self) -> None:
+        """Note everything, at a moment when nobody is in the middle of changing the state."""
+        cell = self._cell
+        if cell is not None and not cell.free and not cell.held_here():
+            await cell.acquire()
+            cell.give_back()
+        self._note_tasks()
+        self._note_state()
+
+    def _note_tasks(self) -> None:
+        for task in self.tasks.values():
+            if not task.noted:
+                self._note_phase(task)
+
+    def _note_state(self) -> None:
+        cell, tracker = self._cell, self._tracker
+        if cell is None or tracker is None:
+            return
+        with self._naming("the state"):
+            ops = tracker.changes(cell.value)
+        tracker.commit()
+        self.record.change((*self.path, "state"), ops)
 
     def state(self) -> Any:
         """Build the state from the record."""
@@ -134,7 +155,7 @@ class Scope:
         self._stamps[node.index] = self._stamps.get(node.index, 0) + 1
         self.record.change((*self.path, "out", node.key), ops)
 
-    def open_task(self, node: NodePlan, sent: Mapping[int, Any]) -> Task:
+    def open_task(self, node: NodePlan, sent: Mapping[int, Any], step: int) -> Task:
         """Open a task for a node that is ready."""
         name = str(self._next)
         self._next += 1
@@ -142,6 +163,7 @@ class Scope:
         task = Task(self, name, node, visit, sent)
         tree: dict[str, Json] = {
             "node": node.key,
+            "step": step,
             "sent": {self.key(s): self._reference(node.index, s, packet) for s, packet in sent.items()},
         }
         if visit > 1:
@@ -179,13 +201,18 @@ class Scope:
         self.record.remove(task.path)
 
     def advance(self, task: Task, phase: Phase, value: Any) -> None:
-        """Note that a task has reached a phase, and with what."""
-        task.phase, task.value = phase, value
-        where = f"node {task.node.key!r}"
-        with self._naming(where):
-            tree = self.codecs.phase(task.node.index, phase).encode(value)
-        self.record.put((*task.path, "value"), tree)
-        self.record.put((*task.path, "phase"), phase)
+        """Note that a task has reached a phase, and with what; what cannot change meanwhile is written when needed."""
+        task.phase, task.value, task.noted = phase, value, False
+        if not _lasts(self.codecs.phase(task.node.index, phase), value):
+            self._note_phase(task)
+        elif type(value) in CONTAINERS:
+            task.value = apart(value)  # the node may change its own
+
+    def _note_phase(self, task: Task) -> None:
+        with self._naming(f"node {task.node.key!r}"):
+            tree = self.codecs.phase(task.node.index, task.phase).encode(task.value)
+        self.record.put((*task.path, task.phase), {"value": tree})
+        task.noted = True
 
     def part_of(self, node: NodePlan) -> Part | None:
         """Give the open task of a node."""
@@ -218,10 +245,10 @@ class Scope:
             node = self.node(tree.get("node"))
             sent = self.restore_sent(tree.get("sent", {}))
             task = Task(self, name, node, int(tree.get("visit", 1)), sent)
-            phase = tree.get("phase", "ready")
-            if phase != "ready":
-                task.phase = phase
-                task.value = self.codecs.phase(node.index, phase).decode(tree.get("value"))
+            for phase in PHASES:
+                if phase in tree:
+                    task.phase = phase
+                    task.value = self.codecs.phase(node.index, phase).decode(tree[phase]["value"])
             self._add(task)
             self._next = max(self._next, int(name) + 1)
         for key in self.tree.get("out", {}):
@@ -326,6 +353,14 @@ class PlanCodecs:
         if codec is None:
             codec = self._made[number, which] = codec_for(getattr(self._plan.nodes[number], which))
         return codec
+
+
+def _lasts(codec: Codec, value: Any) -> bool:
+    """Tell whether a value cannot change, or is a list of such."""
+    part = codec.part
+    if part.solid(value):
+        return True
+    return type(value) is list and isinstance(part.track, Items) and part.track.item.solid is always
 
 
 def codecs_of(plan: Plan) -> PlanCodecs:

@@ -92,6 +92,9 @@ class KeptWork:
         self._part.block()
         self.paused = True
 
+    def _where(self) -> str:
+        return f"the answer to call {self.current.id!r} at {'/'.join(self._part.address)!r}"
+
     async def _finished(self, message: Message | None) -> Message | None:
         if self._part.unanswered:  # the tool has swallowed the pause
             self._part.block()
@@ -101,9 +104,7 @@ class KeptWork:
             from ._codec import codec_for
 
             self._part.finish(codec_for(Message).encode(message))
-            await self._part.record.step_done(
-                f"the answer to call {self.current.id!r} at {'/'.join(self._part.address)!r}"
-            )
+            await self._part.record.step_done(self._where)
         return message
 
 
