@@ -17,13 +17,14 @@ from ..schema import StreamReader, TextPart, ToolArgumentsError, ToolCall, ToolO
 from ._spec import Retry
 from ._tool_call import Middleware, NextCall, is_stream, timed_stream, with_first_chunk
 from ._tool_context import current_tool_call
-from .errors import ToolTimeoutError, UnknownToolError
+from .errors import DurableError, InterruptError, NodeError, ToolTimeoutError, UnknownToolError
 
 
 def retry_calls(policy: int | Retry = 2, *, tools: Collection[str] | None = None) -> Middleware:
     """Make a middleware that tries a call again after an exception.
 
-    Arguments that do not fit and names that no tool has are not tried again, nor is a stream of which a chunk is out.
+    Arguments that do not fit and names that no tool has are not tried again, nor is a stream of which a chunk is out,
+    nor a question of the tool that nobody can be asked.
 
     Args:
         policy: How often to try again, or a :class:`Retry` that says after which errors and with what delay too.
@@ -45,8 +46,8 @@ def retry_calls(policy: int | Retry = 2, *, tools: Collection[str] | None = None
                 return await with_first_chunk(output) if is_stream(output) else output
             except (ToolArgumentsError, UnknownToolError):
                 raise
-            except retry.on:
-                if attempt == retry.attempts:
+            except retry.on as error:
+                if attempt == retry.attempts or ends_the_run(error):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -55,6 +56,8 @@ def retry_calls(policy: int | Retry = 2, *, tools: Collection[str] | None = None
 
 def limit_time(seconds: float, *, tools: Collection[str] | None = None) -> Middleware:
     """Make a middleware that ends calls that take too long, with all that the middlewares inside of it do.
+
+    The time that a person takes to answer a question of the tool counts; a middleware that asks belongs outside.
 
     Args:
         seconds: How long a call may take; for a tool that streams, how long its chunks may be waited for in all.
@@ -120,7 +123,8 @@ def truncate_results(max_chars: int = 20_000, *, tools: Collection[str] | None =
 def tell_errors(*, on: type[Exception] | tuple[type[Exception], ...] = Exception) -> Middleware:
     """Make a middleware that turns exceptions into results that say what went wrong.
 
-    It serves nodes whose policy is ``"raise"``, and middlewares outside of it that should see no exceptions.
+    It serves nodes whose policy is ``"raise"``, and middlewares outside of it that should see no exceptions. What a
+    model could not mend goes through: a question that nobody can be asked, a run that cannot be kept.
 
     Args:
         on: The exceptions concerned.
@@ -136,6 +140,8 @@ def tell_errors(*, on: type[Exception] | tuple[type[Exception], ...] = Exception
         try:
             output = await next(call)
         except on as error:
+            if ends_the_run(error):
+                raise
             return told(call, error)
         return told_stream(call, output) if is_stream(output) else output
 
@@ -145,6 +151,8 @@ def tell_errors(*, on: type[Exception] | tuple[type[Exception], ...] = Exception
                 async for chunk in reader:
                     yield chunk
             except on as error:
+                if ends_the_run(error):
+                    raise
                 yield told(call, error)
 
     return tell
@@ -187,6 +195,14 @@ def limit_rate(calls: int, seconds: float, *, tools: Collection[str] | None = No
         return await next(call)
 
     return wait_for_turn
+
+
+def ends_the_run(error: BaseException) -> bool:
+    """Tell whether an error of a tool ends the run whatever is the policy: trying again or telling it helps nobody."""
+    cause: BaseException | None = error
+    while isinstance(cause, NodeError):  # also of a tool that is a graph
+        cause = cause.__cause__
+    return isinstance(cause, (InterruptError, DurableError))
 
 
 def _concerns(tools: Collection[str] | None) -> bool:
