@@ -234,7 +234,10 @@ class SqliteFile:
         return connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        if self._version_of(connection) == len(MIGRATIONS):
+        connection.execute("BEGIN")  # one look, between whose parts nobody else makes the tables
+        version = self._version_of(connection)
+        connection.execute("COMMIT")
+        if version == len(MIGRATIONS):
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")

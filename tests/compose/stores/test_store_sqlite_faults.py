@@ -269,6 +269,17 @@ async def test_a_cut_or_damaged_file_gives_typed_errors_only(path: Path, seed: i
                 pass
 
 
+async def test_stores_that_make_the_file_at_once_agree(path: Path) -> None:
+    for attempt in range(10):
+        stores = [SqliteStore(path.with_name(f"{attempt}.db"), synchronous="normal") for _ in range(5)]
+        async with anyio.create_task_group() as group:
+            for number, store in enumerate(stores):
+                group.start_soon(partial(store.save, head(1, f"run {number}"), b"", snapshot=True, expected=0))
+        assert len(await stores[0].heads()) == 5
+        for store in stores:
+            await store.aclose()
+
+
 async def test_a_file_that_was_taken_away_is_not_written_to(path: Path) -> None:
     async with SqliteStore(path) as store:
         await append(store, b"1")
