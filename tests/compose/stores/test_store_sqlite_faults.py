@@ -6,6 +6,8 @@ import os
 import pickle
 import random
 import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 
 from anabranch.compose._store import CheckpointStore, LogHead
 from anabranch.compose._store_sqlite import SqliteStore
+from anabranch.compose._store_sqlite_file import SqliteFile, SqliteSettings
 from anabranch.compose.errors import DamagedRecordError, StoreError, VersionConflict
 
 pytestmark = pytest.mark.anyio
@@ -52,10 +55,11 @@ def path(tmp_path: Path) -> Path:
 
 
 class Faulty(sqlite3.Connection):
-    """A connection with a full disk, or one that fails when a statement that begins so is executed."""
+    """A connection with a full disk, one that fails at a statement that begins so, or one that others cut in on."""
 
     pages: int | None = None
     failing: tuple[str, sqlite3.Error] | None = None
+    afterwards: tuple[str, Callable[[], None]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,7 +69,10 @@ class Faulty(sqlite3.Connection):
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         if self.failing is not None and sql.startswith(self.failing[0]):
             raise self.failing[1]
-        return super().execute(sql, *args)
+        cursor = super().execute(sql, *args)
+        if self.afterwards is not None and sql.startswith(self.afterwards[0]):
+            self.afterwards[1]()
+        return cursor
 
 
 @pytest.fixture
@@ -278,6 +285,20 @@ async def test_stores_that_make_the_file_at_once_agree(path: Path) -> None:
         assert len(await stores[0].heads()) == 5
         for store in stores:
             await store.aclose()
+
+
+async def test_a_file_that_another_one_makes_meanwhile_is_ours(path: Path, faulty: type[Faulty]) -> None:
+    def make() -> None:
+        faulty.afterwards = None
+        other = SqliteFile(SqliteSettings("other", str(path), "normal", 0, 1000))
+        with suppress(StoreError):  # it may be told to wait
+            other.heads(None, None, None, 1, None)
+        other.close()
+
+    faulty.afterwards = "PRAGMA application_id", make
+    async with SqliteStore(path) as store:
+        await append(store, b"1")
+    assert faulty.afterwards is None
 
 
 async def test_a_file_that_was_taken_away_is_not_written_to(path: Path) -> None:
