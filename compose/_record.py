@@ -76,10 +76,14 @@ class Record:
         """The graphs that are running; each knows more than it has noted."""
         self._ops: list[Op] = []
         """What is to be written, each as it was when it was noted: the document goes on changing."""
+        self._late: dict[Path, list[Op]] = {}
+        """What has still to be done to the document, by path."""
         self._noted = 0
         """How many operations were ever noted; a commit that finds them all written has nothing to do."""
         self._written = 0
-        self._lock = anyio.Lock(fast_acquire=True)
+        self._saving = False
+        self._waiting: list[anyio.Event] = []
+        """Those who wait until what is being saved is saved."""
         self.failure: DurableError | None = None
         """Why nothing can be saved any more; user code may have swallowed it, and the run stops all the same."""
         self._keeps_ops = keeping.durability == "step"
@@ -109,14 +113,23 @@ class Record:
         self._note(["-", list(path)])
 
     def change(self, path: Path, ops: Sequence[Op]) -> None:
-        """Apply operations whose paths begin at a path."""
-        for place, (kind, rest, *given) in enumerate(ops):
+        """Apply operations whose paths begin at a path; those on what is there are only made when somebody looks."""
+        for op in ops:
+            kind, rest, *given = op
             if kind == "=" and not rest:
+                self._late.pop(path, None)
                 self.put(path, given[0])
                 continue
-            holder = self.at(path[:-1])
-            holder[path[-1]] = apply(holder[path[-1]], [ops[place]])
+            self._late.setdefault(path, []).append(op)
             self._note([kind, [*path, *rest], *given])
+
+    def catch_up(self) -> None:
+        """Make the operations that wait."""
+        for path, ops in self._late.items():
+            holder = self.at(path[:-1])
+            if holder is not None:
+                holder[path[-1]] = apply(holder[path[-1]], ops)
+        self._late.clear()
 
     def at(self, path: Path) -> Any:
         """Give what is at a path, or None."""
@@ -159,24 +172,34 @@ class Record:
             RunConflict: Somebody else has written this run.
         """
         wanted = self._noted
-        async with self._lock:
-            if self.failure is not None:
-                raise self.failure
-            if status == "running" and owner == "" and 0 < wanted <= self._written:
-                return  # with what somebody else has committed
-            try:
-                for scope in tuple(self.scopes.values()):
-                    await scope.note_all()
-                await self._save(where, status, self.owner if owner == "" else owner)
-            except DurableError as error:
-                self.failure = error
-                raise
+        while self._saving:
+            self._waiting.append(anyio.Event())
+            await self._waiting[-1].wait()
+        if self.failure is not None:
+            raise self.failure
+        if status == "running" and owner == "" and 0 < wanted <= self._written:
+            return  # with what somebody else has committed
+        self._saving = True
+        try:
+            for scope in tuple(self.scopes.values()):
+                await scope.note_all()
+            await self._save(where, status, self.owner if owner == "" else owner)
+        except DurableError as error:
+            self.failure = error
+            raise
+        finally:
+            self._saving = False
+            waiting, self._waiting = self._waiting, []
+            for event in waiting:
+                event.set()
 
     async def _save(self, where: str | Callable[[], str], status: LogStatus, owner: str | None) -> None:
         kept, noted = self.kept, self._noted
         try:
             patch = self._dumped(self._ops) if self._keeps_ops and kept.version else b""
             snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
+            if snapshot:
+                self.catch_up()
             data = seal(self._dumped(self.doc) if snapshot else patch, self.id, kept.version + 1)
             head = self.head(status, owner)
             await self.keeping.store.save(head, data, snapshot=snapshot, expected=kept.version)

@@ -135,6 +135,7 @@ class Scope:
 
     def state(self) -> Any:
         """Build the state from the record."""
+        self.record.catch_up()
         return self.codecs.state.decode(self.record.at((*self.path, "state")))
 
     # -- outputs and tasks -------------------------------------------------------------------------------------
