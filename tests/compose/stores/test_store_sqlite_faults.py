@@ -59,7 +59,7 @@ class Faulty(sqlite3.Connection):
 
     pages: int | None = None
     failing: tuple[str, sqlite3.Error] | None = None
-    afterwards: tuple[str, Callable[[], None]] | None = None
+    before: tuple[str, Callable[[], None]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,10 +69,9 @@ class Faulty(sqlite3.Connection):
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         if self.failing is not None and sql.startswith(self.failing[0]):
             raise self.failing[1]
-        cursor = super().execute(sql, *args)
-        if self.afterwards is not None and sql.startswith(self.afterwards[0]):
-            self.afterwards[1]()
-        return cursor
+        if self.before is not None and sql.startswith(self.before[0]):
+            self.before[1]()
+        return super().execute(sql, *args)
 
 
 @pytest.fixture
@@ -289,16 +288,16 @@ async def test_stores_that_make_the_file_at_once_agree(path: Path) -> None:
 
 async def test_a_file_that_another_one_makes_meanwhile_is_ours(path: Path, faulty: type[Faulty]) -> None:
     def make() -> None:
-        faulty.afterwards = None
+        faulty.before = None
         other = SqliteFile(SqliteSettings("other", str(path), "normal", 0, 1000))
         with suppress(StoreError):  # it may be told to wait
             other.heads(None, None, None, 1, None)
         other.close()
 
-    faulty.afterwards = "PRAGMA application_id", make
+    faulty.before = "SELECT count(*) FROM sqlite_master", make
     async with SqliteStore(path) as store:
         await append(store, b"1")
-    assert faulty.afterwards is None
+    assert faulty.before is None
 
 
 async def test_a_file_that_was_taken_away_is_not_written_to(path: Path) -> None:
