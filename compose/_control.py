@@ -69,8 +69,7 @@ class RunControl:
 
     def deadline(self) -> CancelScope:
         """Give the scope around a wait; called by the run, in its own task."""
-        if self._token is None:
-            self._token, self._thread = current_token(), threading.get_ident()
+        self._token, self._thread = current_token(), threading.get_ident()
         self._scope = CancelScope(deadline=self._end)
         self._apply()
         return self._scope

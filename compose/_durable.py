@@ -28,7 +28,7 @@ from ._route import choose, deliveries, gathered
 from ._run import Run
 from ._scope import Scope, Task
 from ._streams import boxed, chunks_to_value
-from .errors import RunStalledError
+from .errors import DurableError, RunStalledError
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,26 @@ class DurableRun:
                 if packet is not None:
                     await self.run.packets.drop(packet)
                 self._restore()
-            return (await self._until_end()).packet
-        finally:
+            ended = await self._until_end()
+            await self._close()
+            return ended.packet
+        except BaseException as error:
             try:
-                if self.crew is not None:
-                    await self.crew.close()
-            finally:
-                self.scope.leave()
+                await self._close()
+            except DurableError as second:
+                if not is_pause(error):
+                    error.add_note(f"and this could not be saved: {second}")
+                    raise error from error.__cause__
+                raise
+            raise
+
+    async def _close(self) -> None:
+        """End what is at work, and note what the state has come to."""
+        try:
+            if self.crew is not None:
+                await self.crew.close()
+        finally:
+            self.scope.leave()
 
     def _restore(self) -> None:
         scope = self.scope

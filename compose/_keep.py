@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -244,7 +244,7 @@ class AtWork:
         if isinstance(error, Exception):
             await self.failed(error)
         elif self._record.is_stored:
-            with CancelScope(shield=True):
+            with CancelScope(shield=True), suppress(DurableError):  # then it can be resumed when the lease is over
                 await self._record.commit("that it was left", "running", owner=None)
 
 

@@ -172,9 +172,7 @@ class Record:
             RunConflict: Somebody else has written this run.
         """
         wanted = self._noted
-        while self._saving:
-            self._waiting.append(anyio.Event())
-            await self._waiting[-1].wait()
+        await self._turn()
         if self.failure is not None:
             raise self.failure
         if status == "running" and owner == "" and 0 < wanted <= self._written:
@@ -182,7 +180,7 @@ class Record:
         self._saving = True
         try:
             for scope in tuple(self.scopes.values()):
-                await scope.note_all()
+                scope.note_all()
             await self._save(where, status, self.owner if owner == "" else owner)
         except DurableError as error:
             self.failure = error
@@ -192,6 +190,22 @@ class Record:
             waiting, self._waiting = self._waiting, []
             for event in waiting:
                 event.set()
+
+    async def _turn(self) -> None:
+        """Wait until nothing is being saved and nobody is in the middle of changing a state, both at once.
+
+        Nothing is held while waiting: who changes a state may himself wait for something to be saved.
+        """
+        while True:
+            held = next((cell for scope in self.scopes.values() if (cell := scope.held_cell()) is not None), None)
+            if held is not None:
+                await held.acquire()
+                held.give_back()
+            elif self._saving:
+                self._waiting.append(anyio.Event())
+                await self._waiting[-1].wait()
+            else:
+                return
 
     async def _save(self, where: str | Callable[[], str], status: LogStatus, owner: str | None) -> None:
         kept, noted = self.kept, self._noted

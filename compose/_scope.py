@@ -110,12 +110,13 @@ class Scope:
             self._note_tasks()
             self._note_state()
 
-    async def note_all(self) -> None:
-        """Note everything, at a moment when nobody is in the middle of changing the state."""
+    def held_cell(self) -> StateCell | None:
+        """Give the state if somebody else is in the middle of changing it."""
         cell = self._cell
-        if cell is not None and not cell.free and not cell.held_here():
-            await cell.acquire()
-            cell.give_back()
+        return None if cell is None or cell.free or cell.held_here() else cell
+
+    def note_all(self) -> None:
+        """Note everything."""
         self._note_tasks()
         self._note_state()
 
