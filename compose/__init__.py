@@ -111,11 +111,19 @@ if TYPE_CHECKING:
         CheckpointStore,
         LogEntry,
         LogHead,
+        LogKind,
+        LogStatus,
         LogVersion,
         StoredLog,
     )
     from ._store_memory import (
         MemoryStore,
+    )
+    from ._store_postgres import (
+        PostgresStore,
+    )
+    from ._store_sealed import (
+        SealedStore,
     )
     from ._store_sqlite import (
         SqliteStore,
@@ -251,6 +259,8 @@ __all__ = (
     "LimitExceeded",
     "LogEntry",
     "LogHead",
+    "LogKind",
+    "LogStatus",
     "LogVersion",
     "Map",
     "MappingInfo",
@@ -271,6 +281,7 @@ __all__ = (
     "NodeStarted",
     "NodeTimeoutError",
     "Paused",
+    "PostgresStore",
     "Problem",
     "RepairArguments",
     "ResumeError",
@@ -287,6 +298,7 @@ __all__ = (
     "RunStalledError",
     "RunStarted",
     "Runnable",
+    "SealedStore",
     "SqliteStore",
     "Start",
     "StateError",
