@@ -26,7 +26,7 @@ from ._packets import STREAMS, VALUES, Packet
 from ._plan import NodePlan
 from ._route import choose, deliveries, gathered
 from ._run import Run
-from ._scope import Scope, Task
+from ._scope import Phase, Scope, Task
 from ._streams import boxed, chunks_to_value
 from .errors import DurableError, RunStalledError
 
@@ -113,6 +113,10 @@ class DurableRun:
             if not startable and not self.working:
                 raise Interrupted(self.record.id)
             await self.record.step_done(self._where)
+            if self.frontier.in_rounds and any(task.phase == "ready" for task in startable):
+                startable = await self._prepare(startable)
+            if not startable and not self.working:
+                continue
             if len(startable) == 1 and not self.working and self.control is None:
                 live = await self._run_in_place(startable[0])
             else:
@@ -151,13 +155,52 @@ class DurableRun:
         if self.control is not None and self.control.pausing:
             return []
         found: list[Task] = []
+        waits = False
         for task in self.scope.tasks.values():
-            if task.name in self.working or task.name in self.stopped or task.phase == "done" or task.blocked:
-                continue
-            if self._breaks(task, "before"):
-                continue
-            found.append(task)
+            has_handler = self.frontier.in_rounds and task.phase == "ready" and task.node.pre is not None
+            if self._may_start(task) and not (waits and has_handler):
+                found.append(task)
+            elif has_handler:
+                waits = True  # handlers before nodes run in the order of the nodes
         return found
+
+    def _may_start(self, task: Task) -> bool:
+        if task.name in self.working or task.name in self.stopped or task.phase == "done" or task.blocked:
+            return False
+        if self.frontier.in_rounds and task.phase == "ran":
+            return False  # what comes after it runs when the step is over
+        return not self._breaks(task, "before")
+
+    async def _prepare(self, tasks: Sequence[Task]) -> list[Task]:
+        """Run the handlers before the nodes of a step, in the order of the nodes; give those that may go on."""
+        found: list[Task] = []
+        waits = False
+        for task in tasks:
+            if task.phase != "ready" or task.node.pre is None:
+                found.append(task)
+            elif not waits:
+                try:
+                    await self._prepared(task, self._context(task, "before "))
+                except BaseException as error:
+                    await self._failed(task, error)
+                    waits = True
+                else:
+                    found.append(task)
+        return found
+
+    async def _prepared(self, task: Task, context: Context) -> Any:
+        """Give a node's input as its body takes it."""
+        node, values = task.node, self.values
+        if task.phase == "prepared":
+            return task.value
+        value = await gathered(values, node, task.sent)
+        if node.pre is None:
+            return value if node.input_key is None else values.packets.pick(values, node, value)
+        task.stage = "before "
+        value = await prepared(values, node, context, value)
+        task.stage = ""
+        self.scope.advance(task, "prepared", value)
+        return task.value
 
     def _breaks(self, task: Task, when: str) -> bool:
         """Stop before or after a node, if the graph was compiled so and it was not done for this task already."""
@@ -230,51 +273,84 @@ class DurableRun:
         task.block()
 
     def _done(self, task: Task, value: Any) -> None:
-        task.phase, task.value = "done", value
-        if self._breaks(task, "after") or (self.frontier.in_rounds and len(self.scope.tasks) > 1):
-            self.scope.advance(task, "done", value)
+        """Note that the body of a task has run, or, where nodes are not in step, that all of it is done."""
+        phase: Phase = "ran" if self.frontier.in_rounds else "done"
+        task.phase, task.value = phase, value
+        alone = len(self.scope.tasks) == 1 and task.node.post is None
+        if self._breaks(task, "after") if phase == "done" else not alone:
+            self.scope.advance(task, phase, value)
 
     async def _settle(self) -> None:
-        """Send on what is done: in rounds when all of the step is, in the order of the nodes; else at once."""
-        done = [
-            t for t in self.scope.tasks.values() if t.phase == "done" and not t.blocked and t.name not in self.stopped
-        ]
-        if self.frontier.in_rounds and len(done) < len(self.scope.tasks):
+        """Send on what is done."""
+        tasks = list(self.scope.tasks.values())
+        if not self.frontier.in_rounds:
+            for task in tasks:
+                if task.phase == "done" and not self._waits(task):
+                    await self._deliver(task)
             return
-        for task in sorted(done, key=lambda task: task.node.index):
-            try:
-                await self._send(task.node, task.value, task.known)
-            except BaseException as error:
-                await self._failed(task, error)  # a condition asks
-                self.scope.advance(task, "done", task.value)
-            else:
-                self.scope.close_task(task)
+        if any(task.phase not in ("ran", "done") for task in tasks):
+            return  # the step is not over
+        for task in tasks:
+            if task.phase == "ran" and (self._waits(task) or not await self._finish(task)):
+                return  # handlers after nodes run in the order of the nodes
+        if not any(map(self._waits, tasks)):
+            for task in tasks:
+                await self._deliver(task)
+
+    def _waits(self, task: Task) -> bool:
+        return task.blocked or task.name in self.stopped
+
+    async def _finish(self, task: Task) -> bool:
+        """Do what comes after the body; tell whether it came to its end."""
+        node = task.node
+        try:
+            value = await finished(self.values, node, self._context(task, "after "), task.value)
+        except BaseException as error:
+            await self._failed(task, error)
+            return False
+        task.phase, task.value = "done", value
+        if self._breaks(task, "after") or len(self.scope.tasks) > 1:
+            self.scope.advance(task, "done", value)
+        return True
+
+    async def _deliver(self, task: Task) -> None:
+        task.stage = "branch "
+        try:
+            await self._send(task.node, task.value, task.known)
+        except BaseException as error:
+            await self._failed(task, error)  # a condition asks
+            self.scope.advance(task, "done", task.value)
+        else:
+            self.scope.close_task(task)
 
     async def _send(self, node: NodePlan, value: Any, known: Collection[int] | None) -> None:
         self.scope.note_output(node, value)
         await self.frontier.send(self.values, node, value, known)
 
     async def _perform(self, task: Task) -> Any:
-        """Run a task from the phase that it has reached; give what its node gives, or a live stream of it."""
-        node, values = task.node, self.values
-        context = self.run.context(node)
+        """Run a task from the phase that it has reached; give what it makes, or a live stream of it."""
+        node = task.node
+        context = self._context(task, "")
         value = task.value
-        if task.phase == "ready":
-            value = await gathered(values, node, task.sent)
-            if node.pre is not None or node.input_key is not None:
-                value = await prepared(values, node, context, value)
-            if node.pre is not None:
-                self.scope.advance(task, "prepared", value)
         if task.phase != "ran":
-            made = await self._run_body(task, context, value)
-            if isinstance(made, Live):
-                return made
-            value = made
+            value = await self._run_body(task, context, await self._prepared(task, context))
+            if isinstance(value, Live):
+                return value
             if task.unanswered:  # the node has swallowed the pause
                 raise Interrupted(self.record.id, task.unanswered)
+            if self.frontier.in_rounds:
+                return value
             if node.post is not None:
                 self.scope.advance(task, "ran", value)
-        return await finished(values, node, context, value)
+        task.stage = "after "
+        return await finished(self.values, node, context, value)
+
+    def _context(self, task: Task, stage: str) -> Context:
+        """Give the context in which a task runs, and note what of it runs."""
+        task.stage = stage
+        if task.context is None:
+            task.context = self.run.context(task.node)
+        return task.context
 
     async def _run_body(self, task: Task, context: Context, value: Any) -> Any:
         node, run = task.node, self.run

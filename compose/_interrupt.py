@@ -177,7 +177,7 @@ def _question(path: str, payload: Any, answer: Any, name: str) -> Interrupt:
 
 def _kept_question(part: Part, payload: Any, answer: Any, name: str) -> Interrupt:
     number = part.number("question")
-    address = (*part.address, name or str(number))
+    address = (*part.address, f"{part.stage}{name or number}")
     return Interrupt("/".join(address), address, payload, answer)
 
 

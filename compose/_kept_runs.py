@@ -346,6 +346,17 @@ class KeptRuns(Generic[OutputT]):
         await record.commit("the copy", "paused", owner=None)
         return record.id
 
+    async def delete(self, run: str) -> bool:
+        """Delete a run, at whatever point it is.
+
+        Args:
+            run: The id of the run.
+
+        Returns:
+            Whether there was one.
+        """
+        return await self._kept().store.delete(run)
+
     # -- what these share --------------------------------------------------------------------------------------
 
     def _kept(self) -> Keeping:

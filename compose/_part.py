@@ -24,7 +24,7 @@ current_part: ContextVar[Part | None] = ContextVar("anabranch_part", default=Non
 class Part:
     """One place; made anew whenever it is run."""
 
-    __slots__ = ("_children", "_counts", "address", "path", "record", "unanswered")
+    __slots__ = ("_children", "_counts", "address", "path", "record", "stage", "unanswered")
 
     def __init__(self, record: Record, path: Path, address: tuple[str, ...]) -> None:
         self.record = record
@@ -34,6 +34,9 @@ class Part:
         """The keys of the nodes from the outermost graph, and places inside the last."""
         self.unanswered: list[Interrupt] = []
         """What was asked since it was begun, and has no answer."""
+        self.stage = ""
+        """Where in the part the code runs: in handlers and conditions it stands before the numbers of questions, steps
+        and graphs, since what was done before them is not done again and does not count."""
         self._counts: dict[str, int] = {}
         self._children: dict[str, Part] = {}
 
@@ -46,8 +49,9 @@ class Part:
 
     def number(self, kind: str) -> int:
         """Count how often something of a kind has come up in this run of the part; give its number, from 0."""
-        number = self._counts.get(kind, 0)
-        self._counts[kind] = number + 1
+        counted = self.stage + kind
+        number = self._counts.get(counted, 0)
+        self._counts[counted] = number + 1
         return number
 
     def child(self, name: str) -> Part:

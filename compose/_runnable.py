@@ -379,7 +379,9 @@ class Runnable(KeptRuns[OutputT], Generic[InputT, OutputT]):
                 raise RunOptionsError("control= pauses a run that is kept: compile the graph with store=…")
             return Run(self.plan, packets, resolved, None, "")
         resolved.run_id = part.record.id
-        return Run(self.plan, packets, resolved, None, "", part.nested(self.plan, f"run {part.number('run')}"))
+        return Run(
+            self.plan, packets, resolved, None, "", part.nested(self.plan, f"{part.stage}run {part.number('run')}")
+        )
 
     def _check_input(self, run: Run, value: Any) -> None:
         check = self.plan.input_check

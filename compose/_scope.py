@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ._apart import CONTAINERS, apart
@@ -32,7 +33,7 @@ PHASES: tuple[Phase, ...] = ("prepared", "ran", "done")
 class Task(Part):
     """One visit of a node."""
 
-    __slots__ = ("known", "name", "node", "noted", "phase", "sent", "value")
+    __slots__ = ("context", "known", "name", "node", "noted", "phase", "sent", "value")
 
     def __init__(self, scope: Scope, name: str, node: NodePlan, visit: int, sent: Mapping[int, Any]) -> None:
         key = node.key if visit == 1 else f"{node.key}#{visit}"
@@ -46,6 +47,8 @@ class Task(Part):
         """What the phase has made."""
         self.noted = True
         """Whether the record says so already."""
+        self.context: Context | None = None
+        """The context in which its handlers and its body run."""
         self.known: Any = None
         """What its one branch chose, if it was asked already."""
 

@@ -75,7 +75,7 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
     if part is None:
         return await _call(Step(name, _key_without_record(name)), function, args, kwargs)
     number = part.number(f"step {name}")
-    label = name if number == 0 else f"{name}#{number + 1}"
+    label = part.stage + (name if number == 0 else f"{name}#{number + 1}")
     place = "/".join(part.address)
     given = _arguments(args, kwargs)
     codec = _result_codec(function)
