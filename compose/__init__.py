@@ -63,8 +63,11 @@ if TYPE_CHECKING:
     from ._interrupted import (
         Interrupted,
     )
-    from ._kept_runs import (
+    from ._kept_looks import (
         Checkpoint,
+        KeptRun,
+    )
+    from ._kept_runs import (
         Done,
         Paused,
     )
@@ -255,6 +258,7 @@ __all__ = (
     "InterruptError",
     "InterruptRequested",
     "Interrupted",
+    "KeptRun",
     "Lambda",
     "LimitExceeded",
     "LogEntry",

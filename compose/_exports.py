@@ -55,8 +55,11 @@ EXPORTS: Final[Mapping[str, Sequence[str]]] = {
         "interrupt",
     ),
     "_interrupted": ("Interrupted",),
-    "_kept_runs": (
+    "_kept_looks": (
         "Checkpoint",
+        "KeptRun",
+    ),
+    "_kept_runs": (
         "Done",
         "Paused",
     ),

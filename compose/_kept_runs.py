@@ -1,16 +1,16 @@
-"""What a graph that was compiled with a store can do with its runs: begin, resume, look at and copy them."""
+"""What a graph that was compiled with a store can do with its runs: begin and resume them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..schema import StreamReader, stream_scope
+from ._kept_looks import KeptLooks
 from ._options import RunOptions, resolve
 from ._packets import STREAMS, VALUES, Packets
-from ._plan import Plan
 from ._run import Run
 from ._schedule import run_plan
 from .errors import AnswersMissingError, UnknownInterruptError
@@ -18,7 +18,7 @@ from .errors import AnswersMissingError, UnknownInterruptError
 if TYPE_CHECKING:
     from ._events import Event
     from ._interrupt import Interrupt
-    from ._record import Keeping, Record
+    from ._record import Record
 
 OutputT = TypeVar("OutputT")
 
@@ -41,24 +41,6 @@ class Paused:
     """Everything that it waits for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """One version of a run."""
-
-    version: int
-    """From 1."""
-    created: float
-    """When it was written, in seconds since 1970."""
-    size: int
-    """How many bytes it took."""
-    steps: int
-    """How many steps the outermost graph had begun, while it had not ended."""
-    next: tuple[str, ...]
-    """The nodes of the outermost graph that were to run next, or were at work."""
-    interrupts: tuple[Interrupt, ...]
-    """What the run waited for."""
-
-
 class _Missing:
     """Stands for an answer that was not given, since None is one."""
 
@@ -69,11 +51,8 @@ class _Missing:
 MISSING: Any = _Missing()
 
 
-class KeptRuns(Generic[OutputT]):
+class KeptRuns(KeptLooks[OutputT]):
     """The part of a :class:`Runnable` that deals with runs in a store."""
-
-    plan: Plan
-    _keeping: Keeping | None
 
     async def invoke(
         self, value: Any, options: RunOptions | None = None, *, run: str | None = None, thread: str | None = None
@@ -160,6 +139,35 @@ class KeptRuns(Generic[OutputT]):
         async with self._stream_kept(record, None, options) as reader:
             yield reader
 
+    @asynccontextmanager
+    async def resume_events(
+        self,
+        run: str,
+        answers: Mapping[str, Any] | None = None,
+        options: RunOptions | None = None,
+        *,
+        answer: Any = MISSING,
+        takeover: bool = False,
+    ) -> AsyncGenerator[StreamReader[Event], None]:
+        """Do what :meth:`resume` does, and give all that happens, as :meth:`Runnable.events` does.
+
+        Args:
+            run: The id of the run.
+            answers: As for :meth:`resume`.
+            options: As for :meth:`resume`.
+            answer: As for :meth:`resume`.
+            takeover: As for :meth:`resume`.
+
+        Yields:
+            The reader of the events; of a run that stops again the last one is its :class:`RunPaused`.
+
+        Raises:
+            ResumeError: As :meth:`resume`.
+        """
+        record = await self._reopened(run, answers, answer, options, takeover)
+        async with self._events(record, None, options) as reader:
+            yield reader
+
     def resume_sync(
         self,
         run: str,
@@ -230,149 +238,7 @@ class KeptRuns(Generic[OutputT]):
         """
         return await _outcome(lambda: self.resume(run, answers, options, answer=answer, takeover=takeover))
 
-    # -- looking at runs ---------------------------------------------------------------------------------------
-
-    async def pending(self, run: str) -> tuple[Interrupt, ...]:
-        """Give everything that a run waits for.
-
-        Args:
-            run: The id of the run.
-
-        Returns:
-            The interrupts. Of a question that another process asked with a model of its own as the payload, the
-            payload is the dict of its fields.
-
-        Raises:
-            UnknownRunError: If there is no such run.
-        """
-        from . import _keep
-
-        record = await self._looked_up(run)
-        return tuple(_keep.pending(record))
-
-    async def output(self, run: str) -> OutputT:
-        """Give the output of a run that has ended.
-
-        Args:
-            run: The id of the run.
-
-        Returns:
-            The output.
-
-        Raises:
-            UnknownRunError: If there is no such run.
-            ResumeError: If it has not ended.
-        """
-        from ._keep import reading
-        from ._scope import codecs_of
-        from .errors import ResumeError
-
-        record = await self._looked_up(run)
-        if "output" not in record.doc:
-            raise ResumeError(run, "it has not ended; resume it")
-        with reading(record):
-            output: OutputT = codecs_of(self.plan).output(self.plan.end).decode(record.doc["output"])
-        return output
-
-    async def state(self, run: str, version: int | None = None) -> Any:
-        """Give the state of the outermost graph of a run.
-
-        Args:
-            run: The id of the run.
-            version: Which version of it; the newest if it is left out.
-
-        Returns:
-            The state, or None if the graph has none or the run had not begun.
-
-        Raises:
-            UnknownRunError: If there is no such run, or no such version.
-        """
-        from ._keep import GRAPH, reading
-        from ._scope import codecs_of
-
-        record = await self._looked_up(run, version)
-        path = (*GRAPH, "state")
-        if self.plan.state is None or record.at(path) is None:
-            return None
-        with reading(record):
-            return codecs_of(self.plan).state.decode(record.at(path))
-
-    async def history(self, run: str) -> Sequence[Checkpoint]:
-        """Give all versions of a run, the oldest first.
-
-        Args:
-            run: The id of the run.
-
-        Returns:
-            What each of them says.
-
-        Raises:
-            UnknownRunError: If there is no such run.
-        """
-        from . import _keep
-
-        await self._looked_up(run)
-        found: list[Checkpoint] = []
-        for version, _, size, created in await self._kept().store.versions(run):
-            record = await self._looked_up(run, version)
-            tasks: dict[str, Any] = record.at((*_keep.GRAPH, "tasks")) or {}
-            steps = max((task["step"] for task in tasks.values()), default=0)
-            nodes = tuple(task["node"] for task in tasks.values())
-            found.append(Checkpoint(version, created, size, steps, nodes, tuple(_keep.pending(record))))
-        return found
-
-    async def fork(self, run: str, version: int | None = None, *, new: str | None = None) -> str:
-        """Copy a version of a run, to go on from there in another way: ``resume`` the copy.
-
-        Args:
-            run: The id of the run.
-            version: Which version of it; the newest if it is left out.
-            new: The id of the copy; made up if it is left out.
-
-        Returns:
-            The id of the copy.
-
-        Raises:
-            UnknownRunError: If there is no such run, or no such version.
-            RunConflict: If there is a run with the new id.
-        """
-        from . import _keep
-
-        old = await self._looked_up(run, version)
-        record = await _keep.new_record(self._kept(), new, old.thread)
-        record.doc = {key: tree for key, tree in old.doc.items() if key not in ("output", "error", "delivered")}
-        record.doc["run"] = record.id
-        record.doc["forked"] = [run, version or old.kept.version]
-        await record.commit("the copy", "paused", owner=None)
-        return record.id
-
-    async def delete(self, run: str) -> bool:
-        """Delete a run, at whatever point it is.
-
-        Args:
-            run: The id of the run.
-
-        Returns:
-            Whether there was one.
-        """
-        return await self._kept().store.delete(run)
-
     # -- what these share --------------------------------------------------------------------------------------
-
-    def _kept(self) -> Keeping:
-        if self._keeping is None:
-            raise RuntimeError("this graph keeps no runs; compile it with store=…")
-        return self._keeping
-
-    async def _looked_up(self, run: str, version: int | None = None) -> Record:
-        from . import _keep
-        from ._record import Record, adopt
-
-        keeping = self._kept()
-        log = await _keep.load(keeping, run, version)
-        record = Record(keeping, run, log.head.thread, "")
-        adopt(record, log, _keep.current_document(keeping, log))
-        return record
 
     async def _reopened(
         self, run: str, answers: Mapping[str, Any] | None, answer: Any, options: RunOptions | None, takeover: bool
@@ -429,6 +295,12 @@ class KeptRuns(Generic[OutputT]):
                 await reader.aclose()
                 if run.observer is not None:
                     await run.observer.settled_if_over()
+
+    def _events(
+        self, record: Record | None, packet: StreamReader[Any] | None, options: RunOptions | None
+    ) -> AbstractAsyncContextManager[StreamReader[Event]]:
+        """See :class:`Runnable`."""
+        raise NotImplementedError
 
     def _kept_run(
         self,
