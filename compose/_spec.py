@@ -15,6 +15,9 @@ from .errors import Problem
 class Retry:
     """How often and after which errors a node is tried again.
 
+    In stream mode a node is tried again until its first chunk is out: chunks that others may have read cannot be taken
+    back, so an error after that is final. In value mode the same node runs again whatever it had made.
+
     Attributes:
         attempts: How many times the node may run in all (1 means no retry).
         on: The errors after which it is tried again; others fail at once.

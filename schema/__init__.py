@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     )
     from ._stream_source import (
         NO_VALUE,
+        NoValue,
     )
     from ._template import (
         ChatTemplate,
@@ -165,6 +166,7 @@ __all__ = (
     "MissingExtraError",
     "ModelOptions",
     "NamedTool",
+    "NoValue",
     "ParseError",
     "Part",
     "Pipe",
@@ -290,7 +292,10 @@ __getattr__, __dir__ = lazy_exports(
             "StreamScope",
             "stream_scope",
         ),
-        "_stream_source": ("NO_VALUE",),
+        "_stream_source": (
+            "NO_VALUE",
+            "NoValue",
+        ),
         "_template": (
             "ChatTemplate",
             "Placeholder",

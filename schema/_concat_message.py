@@ -89,25 +89,25 @@ def concat_messages(chunks: Sequence[Message], policies: Policies, partial: bool
 def _join_content(contents: list[str | tuple[Part, ...]], policies: Policies) -> str | tuple[Part, ...]:
     """Join text to text; once a chunk has parts that say something, all of it is parts."""
     texts = [content for content in contents if isinstance(content, str)]
-    parts: list[Part] = []
-    if len(texts) < len(contents):
-        parts = [part for content in contents if not isinstance(content, str) for part in content]
-    if all(is_empty_part(part) for part in parts):
+    if len(texts) == len(contents):
+        return "".join(texts)
+    chunks = [content for content in contents if not isinstance(content, str)]
+    if all(is_empty_part(part) for parts in chunks for part in parts):
         return "".join(texts)
     if not texts:
-        return join_parts(parts, policies)
-    mixed: list[Part] = []
+        return join_parts(chunks, policies)
+    mixed: list[Sequence[Part]] = []
     pending: list[str] = []
     for content in contents:
         if isinstance(content, str):
             pending.append(content)
             continue
         if pending:
-            mixed.append(TextPart("".join(pending)))
+            mixed.append([TextPart("".join(pending))])
             pending = []
-        mixed += content
+        mixed.append(content)
     if pending:
-        mixed.append(TextPart("".join(pending)))
+        mixed.append([TextPart("".join(pending))])
     return join_parts(mixed, policies)
 
 

@@ -1,6 +1,7 @@
 """Fragments of content parts: which of them belong together, and the parts that they make.
 
-* A part without index continues the part before it, if that has no index either and the two can be joined.
+* The first part of a chunk continues the part before it, if both have no index and the two can be joined. Within one
+  chunk such neighbours stay apart: whoever made a message of two texts meant two.
 * Parts of one index are one block, wherever they stand. They are of one kind; within the block they are joined
   where they can be, and else stay apart, in their order.
 * Blocks stand in the order of their index; a part without index is a border that no block crosses.
@@ -82,11 +83,11 @@ class _Run:
         return _BUILD.get(type(first), _build_medium)([first, *self.more], policies)
 
 
-def join_parts(parts: Iterable[Part], policies: Policies) -> tuple[Part, ...]:
+def join_parts(chunks: Iterable[Iterable[Part]], policies: Policies) -> tuple[Part, ...]:
     """Make whole parts of the fragments, in the order in which they came.
 
     Args:
-        parts: The parts of all chunks of one message.
+        chunks: The parts of each chunk of one message.
         policies: The policies for keys of ``extra``.
 
     Returns:
@@ -98,25 +99,25 @@ def join_parts(parts: Iterable[Part], policies: Policies) -> tuple[Part, ...]:
     # A stretch is a part without index, or the blocks (by index) between two such parts.
     stretches: list[_Run | dict[int, list[_Run]]] = []
     blocks: dict[int, list[_Run]] = {}
-    for part in parts:
-        if is_empty_part(part):
-            continue
-        index = part.index
-        if index is None:
-            before = stretches[-1] if stretches else None
-            if isinstance(before, _Run) and before.takes(part):
-                before.add(part)
+    for chunk in chunks:
+        is_first = True
+        for part in chunk:
+            if is_empty_part(part):
+                continue
+            if part.index is None:
+                before = stretches[-1] if is_first and stretches else None
+                if isinstance(before, _Run) and before.takes(part):
+                    before.add(part)
+                else:
+                    stretches.append(_Run(part))
+            elif (block := blocks.get(part.index)) is not None:
+                _add_to_block(block, part)
             else:
-                stretches.append(_Run(part))
-            continue
-        block = blocks.get(index)
-        if block is None:
-            if not stretches or isinstance(stretches[-1], _Run):
-                stretches.append({})
-            stretch = cast("dict[int, list[_Run]]", stretches[-1])
-            blocks[index] = stretch[index] = [_Run(part)]
-            continue
-        _add_to_block(block, part)
+                if not stretches or isinstance(stretches[-1], _Run):
+                    stretches.append({})
+                stretch = cast("dict[int, list[_Run]]", stretches[-1])
+                blocks[part.index] = stretch[part.index] = [_Run(part)]
+            is_first = False
     return tuple(_flatten(stretches, policies))
 
 
@@ -126,7 +127,7 @@ def join_same_part(parts: Sequence[Part], policies: Policies) -> Part:
     Raises:
         ConcatError: They make more than one.
     """
-    whole = join_parts(parts, policies)
+    whole = join_parts([[part] for part in parts], policies)
     if len(whole) > 1:
         raise ConcatError(
             f"the chunks make {len(whole)} parts ({', '.join(part.kind for part in whole)}), not one; "
@@ -228,7 +229,7 @@ def _build_provider(parts: Sequence[Any], policies: Policies) -> Part:
 
 def _build_result(parts: Sequence[Any], policies: Policies) -> Part:
     first = cast("ToolResultPart", parts[0])
-    content = join_parts([inner for part in parts for inner in part.content], policies)
+    content = join_parts([part.content for part in parts], policies)
     return _build(
         first,
         content=cast("tuple[ResultPart, ...]", content),

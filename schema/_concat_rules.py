@@ -328,7 +328,7 @@ def _join_tool_results(walk: Walk, values: Values, declared: Declared) -> Any:
         walk,
         values,
         declared,
-        parts=join_parts([part for value in values for part in value.parts], walk.policies),
+        parts=join_parts([value.parts for value in values], walk.policies),
         is_error=any(value.is_error for value in values),
         extra=merge_extras([value.extra for value in values], walk.policies),
     )

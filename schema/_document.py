@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypeForm, override
 
-from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
+from ._frozen import EMPTY, Extra, Value, freeze_mapping
 from .errors import DocumentError
 
 __all__ = ("Document",)
@@ -24,7 +24,7 @@ _SCORE, _SOURCE, _SUB_INDEXES = "_score", "_source", "_sub_indexes"
 _DENSE, _SPARSE = "_dense_vector", "_sparse_vector"
 
 
-class Document(FrozenModel):
+class Document(Value, frozen=True):
     """A piece of text to store and to find again.
 
     Metadata is a read-only JSON object, so that a document can be shared and stored. What retrieval needs (score,

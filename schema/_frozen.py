@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NoReturn, Self, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic_core import core_schema
 from typing_extensions import override
 
@@ -135,14 +135,7 @@ class Value(BaseModel, frozen=True, defer_build=True):
         return _show_fields(self)
 
 
-class FrozenModel(BaseModel):
-    """As :class:`Value`, but for the type checkers it can be changed."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    @override
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        return _show_fields(self)
+FrozenModel = Value  # its old name
 
 
 def _show_fields(model: BaseModel) -> Iterable[tuple[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from typing_extensions import override
 
-from ._frozen import FrozenModel
+from ._frozen import Value
 from ._message import Message
 from ._parts import FilePart, MediaPart, Part, TextPart
 from .errors import TemplateError
@@ -18,7 +18,7 @@ TemplateFormat = Literal["f-string", "jinja2"]
 """How variables are written: ``{name}`` or ``{{ name }}``."""
 
 
-class Placeholder(FrozenModel):
+class Placeholder(Value, frozen=True):
     """The place of a list of messages in a template, such as the history of a conversation.
 
     The messages are put in as they are: what stands in them is never taken for a variable.

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 from pydantic import Field, field_validator
 
-from ._frozen import EMPTY, Extra, FrozenModel, freeze_mapping
+from ._frozen import EMPTY, Extra, Value, freeze_mapping
 
 __all__ = ("ToolInfo",)
 
 _NO_PARAMETERS = freeze_mapping({"type": "object", "properties": {}})
 
 
-class ToolInfo(FrozenModel):
+class ToolInfo(Value, frozen=True):
     """What a model is told about a tool.
 
     Example:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_jsonable_python
 
-from ._frozen import EMPTY, Extra, FrozenModel
+from ._frozen import EMPTY, Extra, Value
 from ._message import Message
 from ._parts import AudioPart, FilePart, ImagePart, Part, ProviderPart, ResultPart, TextPart, VideoPart
 from .errors import ToolResultError
@@ -21,7 +21,7 @@ ToolOutput = Any | AsyncIterator[Any]
 """What running a tool gives: a value that JSON can say, a :class:`ToolResult`, or a stream of chunks of either."""
 
 
-class ToolResult(FrozenModel):
+class ToolResult(Value, frozen=True):
     """A tool's result that is more than a value: pictures, files, several parts, or a failure.
 
     Example:

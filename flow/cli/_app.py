@@ -165,7 +165,8 @@ def _usage(error: CycloptsError) -> str:
 
 
 def _report(text: str, status: int) -> int:
-    """Write a line to stderr, if there is one."""
+    """Write a line to stderr, if there is one; further lines of a text are indented, so that each report is one."""
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  (None when it was closed)
-        sys.stderr.write(f"anabranch: {text}\n")
+        indented = "\n".join(f"  {line}".rstrip() for line in text.splitlines())[2:]
+        sys.stderr.write(f"anabranch: {indented}\n")
     return status

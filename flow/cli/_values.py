@@ -44,7 +44,7 @@ def read_input(given: str | None, wanted: Any) -> Any:
 
 
 def write_value(value: Any, *, indent: int | None = 2) -> str:
-    """Write an output: text as it is, everything else as JSON.
+    """Write an output: text as it is, everything else as JSON; what is no number there becomes a text, ``"NaN"``.
 
     Args:
         value: The output, or a chunk of it.
@@ -55,7 +55,7 @@ def write_value(value: Any, *, indent: int | None = 2) -> str:
     """
     if isinstance(value, str):
         return value
-    return to_json(value, indent=indent, fallback=repr, inf_nan_mode="constants").decode()
+    return to_json(value, indent=indent, fallback=repr, inf_nan_mode="strings").decode()
 
 
 def type_name(wanted: Any) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from anabranch.compose import END, START, Graph, GraphCompileError, MergeError, NodeError, RunOptions, ValueTypeError
-from anabranch.schema import StreamReader
+from anabranch.compose.testing import assert_paradigms_agree
+from anabranch.schema import Message, StreamReader, TextPart
 
 pytestmark = pytest.mark.anyio
 
@@ -109,3 +110,15 @@ async def test_a_bad_option_of_a_node_is_one_problem_among_the_others(options: d
     with pytest.raises(GraphCompileError) as caught:
         graph.compile()
     assert sorted(problem.kind for problem in caught.value.problems) == ["bad-option", "unknown-node"]
+
+
+async def test_a_message_of_two_texts_is_the_same_in_value_and_in_stream_mode() -> None:
+    two = Message.assistant([TextPart("a"), TextPart("b")])
+
+    def answer(question: str) -> Message:
+        return two
+
+    graph = Graph[str, Message]()
+    graph.add_edge(START, graph.add_node("answer", answer))
+    graph.add_edge("answer", END)
+    assert await assert_paradigms_agree(graph.compile(), "x") == two

@@ -476,3 +476,18 @@ def test_a_piped_trace_has_no_colours(tmp_path: Path) -> None:
         "observation (calculator): 5",
         "",
     ]
+
+
+@pytest.mark.usefixtures("graphs")
+def test_what_is_printed_is_json_also_where_a_number_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = call(capsys, "run", "graphs.py:anything", "--input", '{"a": [NaN, -Infinity, 1.5]}')
+    assert (status, json.loads(out, parse_constant=pytest.fail)) == (0, {"a": ["NaN", "-Infinity", 1.5]})
+
+
+@pytest.mark.usefixtures("graphs")
+def test_an_error_of_several_lines_is_one_report(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = call(capsys, "run", "graphs.py:broken", "--input", "x")
+    first, *rest = err.splitlines()
+    assert (status, first.startswith("anabranch: ")) == (2, True)
+    assert rest
+    assert all(line.startswith("  ") for line in rest)

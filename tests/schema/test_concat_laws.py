@@ -251,6 +251,20 @@ def test_one_chunk_is_normalised_as_many_are_and_none_changes_nothing(
     assert whole is ConcatError or concat([whole]) == whole
 
 
+whole_parts = st.one_of(
+    st.builds(TextPart, st.sampled_from("ab")),
+    st.builds(ReasoningPart, st.sampled_from("ab"), signature=st.sampled_from(["", "s"])),
+    st.builds(AudioPart, data=st.just("QUI="), mime_type=st.just("audio/wav")),
+    st.builds(ImagePart, url=st.sampled_from("uv")),
+)
+
+
+@given(parts=st.lists(whole_parts, min_size=1, max_size=5))
+def test_a_message_that_is_whole_is_left_as_it_is(parts: list[Any]) -> None:
+    message = Message.assistant(parts)
+    assert concat([message]) == message
+
+
 EMPTY_CHUNKS: dict[str, Any] = {
     "text": "",
     "bytes": b"",

@@ -177,6 +177,17 @@ def test_text_and_parts_may_be_mixed() -> None:
     )
 
 
+def test_texts_of_one_chunk_stay_apart_and_those_where_chunks_meet_are_joined() -> None:
+    image = ImagePart(url="u")
+    assert concat(assistant([TextPart("a"), TextPart("b")])) == assistant([TextPart("a"), TextPart("b")])[0]
+    assert concat(assistant([TextPart("a"), TextPart("b")], "c", [TextPart("d"), image, TextPart("e")])).content == (
+        TextPart("a"),
+        TextPart("bcd"),
+        image,
+        TextPart("e"),
+    )
+
+
 def test_parts_that_say_nothing_leave_text_as_text() -> None:
     assert concat(assistant("a", [TextPart("")], "b")).content == "ab"
     assert concat(assistant([TextPart(""), ReasoningPart()])).content == ""
