@@ -282,7 +282,7 @@ class DurableRun:
 
     async def _settle(self) -> None:
         """Send on what is done."""
-        tasks = list(self.scope.tasks.values())
+        tasks = tuple(self.scope.tasks.values())
         if not self.frontier.in_rounds:
             for task in tasks:
                 if task.phase == "done" and not self._waits(task):

@@ -131,7 +131,7 @@ async def run_line(  # noqa: C901  (see below)
             packet = await run_node(run, node, packet)
         target = node.next
         if target < 0:
-            ends = None if node.choice is None else await _ask_in_place(run, node, node.choice, packet)
+            ends = None if node.choice is None else await ask_in_place(run, node, node.choice, packet)
             if ends is None or len(ends) != 1:
                 return node, packet, ends
             (target,) = ends
@@ -171,7 +171,7 @@ async def _run_handled(run: Run, node: NodePlan, state: StateCell, context: Cont
     return made  # pyright: ignore[reportUnknownVariableType]
 
 
-async def _ask_in_place(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
+async def ask_in_place(run: Run, node: NodePlan, branch: BranchPlan, packet: Packet) -> Collection[int]:
     """Ask the one branch of a node about a value."""
     context = run.context(node)
     try:

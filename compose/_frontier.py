@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from ._eager import Board, Settled
+from ._execute import ask_in_place
 from ._plan import NodePlan, Plan
 from ._rounds import Inbox
 from ._route import deliveries
@@ -59,6 +60,15 @@ class RoundsFrontier:
         self._inbox = Inbox(plan)
 
     async def send(self, run: Run, node: NodePlan, value: Any, known: Collection[int] | None) -> None:
+        if known is None:
+            if self._inbox.put_at_once(node, value):
+                return
+            if node.choice is not None:
+                known = await ask_in_place(run, node, node.choice, value)
+        if node.choice is not None and known is not None and len(known) == 1:
+            (target,) = known
+            if self._inbox.choose_at_once(node, target, value):
+                return
         await self._inbox.put(run, node, value, known)
 
     def take_ready(self) -> list[tuple[int, Mapping[int, Any]]]:
@@ -72,9 +82,8 @@ class RoundsFrontier:
 
     def write(self, scope: Scope) -> None:
         scope.note_waiting(self._inbox.sent)
-        triggered = scope.keys(self._inbox.triggered)
-        if triggered or "triggered" in scope.tree:
-            scope.put("triggered", triggered)
+        if self._inbox.triggered or "triggered" in scope.tree:
+            scope.put("triggered", scope.keys(self._inbox.triggered))
 
     def read(self, scope: Scope) -> None:
         self._inbox.restore(scope.restore_waiting(), scope.restore_numbers("triggered"))
@@ -91,6 +100,9 @@ class EagerFrontier:
         self._ready: deque[int] = deque()
 
     async def send(self, run: Run, node: NodePlan, value: Any, known: Collection[int] | None) -> None:
+        if node.single >= 0:
+            self._ready.extend(self._board.settle_live(node.index, node.single, value))
+            return
         found: list[int] = []
         for target, live, control, data, given in await deliveries(run, node, value, known):
             runs = control or not self._plan.nodes[target].has_control

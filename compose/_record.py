@@ -104,6 +104,11 @@ class Record:
         at[path[-1]] = tree
         return self._note_set(list(path), tree)
 
+    def set_in(self, holder: dict[str, Json], path: Path, tree: Json) -> None:
+        """Set what is at a path, in the object that holds the end of it."""
+        holder[cast("str", path[-1])] = tree
+        self._note_set(list(path), tree)
+
     def remove(self, path: Path) -> None:
         """Delete what is at a path."""
         at: Any = self.doc
@@ -143,7 +148,7 @@ class Record:
     def _note_set(self, path: list[str | int], tree: Json) -> None:
         self._noted += 1
         if self._keeps_ops:
-            self._ops.append(["=", path, apart(tree)])
+            self._ops.append(["=", path, apart(tree) if type(tree) is dict else tree])
 
     def _note(self, op: Op) -> None:
         self._noted += 1

@@ -50,10 +50,14 @@ class Inbox:
         """Send a finished node's output on if it goes to one node where nothing of it waits; tell whether it did."""
         if source.single < 0:
             return False
-        box = self._sent.setdefault(source.single, {})
+        return self.choose_at_once(source, source.single, packet)
+
+    def choose_at_once(self, source: NodePlan, target: int, packet: Packet) -> bool:
+        """Send an output to the one end that a node's one branch chose, if nothing of it waits there."""
+        box = self._sent.setdefault(target, {})
         if source.index in box:
             return False
-        self._triggered.add(source.single)
+        self._triggered.add(target)
         box[source.index] = packet
         return True
 

@@ -145,20 +145,30 @@ class Scope:
     # -- outputs and tasks -------------------------------------------------------------------------------------
 
     def note_output(self, node: NodePlan, value: Any) -> None:
-        """Note what a node gave."""
+        """Note what a node gave: from its second output on, only what is new in it."""
+        if self._waiting:
+            self._keep_what_waits(node)
+        count = self._stamps.get(node.index, 0)
+        self._stamps[node.index] = count + 1
+        path = (*self.path, "out", node.key)
+        if not count:
+            self.record.set_in(self.tree["out"], path, self._encoded(node, value))
+            return
         tracker = self._outs.get(node.index)
         if tracker is None:
             tracker = self._outs[node.index] = self.codecs.output(node.index).tracker()
-        for (target, sender), (packet, stamp) in self._waiting.items():
-            if sender == node.index and stamp is not None:  # it waits for the sake of what this node gave before
-                self._waiting[target, sender] = packet, None
-                tree = {"value": self._encoded(node, packet)}
-                self.record.put((*self.path, "waiting", self.key(target), node.key), tree)
         with self._naming(f"what node {node.key!r} gave"):
             ops = tracker.changes(value)
         tracker.commit()
-        self._stamps[node.index] = self._stamps.get(node.index, 0) + 1
-        self.record.change((*self.path, "out", node.key), ops)
+        self.record.change(path, ops)
+
+    def _keep_what_waits(self, node: NodePlan) -> None:
+        """Write down what a node gave before and what still waits somewhere, now that it gives something else."""
+        for (target, sender), (packet, stamp) in self._waiting.items():
+            if sender == node.index and stamp is not None:
+                self._waiting[target, sender] = packet, None
+                tree: Json = {"value": self._encoded(node, packet)}
+                self.record.put((*self.path, "waiting", self.key(target), node.key), tree)
 
     def open_task(self, node: NodePlan, sent: Mapping[int, Any], step: int) -> Task:
         """Open a task for a node that is ready."""
@@ -166,15 +176,15 @@ class Scope:
         self._next += 1
         visit = self._next_visit(node.key)
         task = Task(self, name, node, visit, sent)
-        tree: dict[str, Json] = {
-            "node": node.key,
-            "step": step,
-            "sent": {self.key(s): self._reference(node.index, s, packet) for s, packet in sent.items()},
+        references: dict[str, Json] = {
+            self.key(sender): self._reference(node.index, sender, packet) if self._waiting else None
+            for sender, packet in sent.items()
         }
+        tree: dict[str, Json] = {"node": node.key, "step": step, "sent": references}
         if visit > 1:
             tree["visit"] = visit
             self.record.put((*self.path, "visits", node.key), visit)
-        self.record.put(task.path, tree)
+        self.record.set_in(self.tree["tasks"], task.path, tree)
         self._add(task)
         return task
 
@@ -227,6 +237,8 @@ class Scope:
 
     def note_waiting(self, sent: Mapping[int, Mapping[int, Any]]) -> None:
         """Note what was sent and not taken."""
+        if not sent and not self._waiting:
+            return
         now = {(target, sender): packet for target, box in sent.items() for sender, packet in box.items()}
         for pair in [pair for pair in self._waiting if pair not in now]:
             del self._waiting[pair]
@@ -304,8 +316,11 @@ class Scope:
     # -- values ------------------------------------------------------------------------------------------------
 
     def _encoded(self, node: NodePlan, value: Any) -> Json:
-        with self._naming(f"what node {node.key!r} gave"):
+        try:
             return self.codecs.output(node.index).encode(value)
+        except UnsavableValueError:
+            with self._naming(f"what node {node.key!r} gave"):
+                raise
 
     def _naming(self, what: str) -> _Naming:
         return _Naming(self, what)
