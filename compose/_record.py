@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
+from anyio import CancelScope
 
 from ._codec import Json, dump, load
 from ._store import RECORD_LIMIT, CheckpointStore, LogHead, LogStatus, StoredLog
@@ -214,8 +215,10 @@ class Record:
 
     async def _save(self, where: str | Callable[[], str], status: LogStatus, owner: str | None) -> None:
         kept, noted = self.kept, self._noted
+        ops, self._ops = self._ops, []  # what is noted during the save is for the next one
+        data, snapshot = b"", True
         try:
-            patch = self._dumped(self._ops) if self._keeps_ops and kept.version else b""
+            patch = self._dumped(ops) if self._keeps_ops and kept.version else b""
             snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
             if snapshot:
                 self.catch_up()
@@ -226,13 +229,31 @@ class Record:
             raise RunConflict(self.id, "another process or task has written it meanwhile") from error
         except (StoreError, DamagedRecordError) as error:
             raise CheckpointError(self.id, where if isinstance(where, str) else where(), error) from error
-        self._ops.clear()
+        except BaseException:
+            self._ops[:0] = ops
+            with CancelScope(shield=True):
+                if await self._is_written(kept.version + 1, data):
+                    self._ops[: len(ops)] = []
+                    self._saved(noted, data, snapshot=snapshot)
+            raise
+        self._saved(noted, data, snapshot=snapshot)
+
+    def _saved(self, noted: int, data: bytes, *, snapshot: bool) -> None:
+        kept = self.kept
         self._written = noted
         kept.version += 1
         if snapshot:
             kept.snapshot_size, kept.entries_size = len(data), 0
         else:
             kept.entries_size += len(data)
+
+    async def _is_written(self, version: int, data: bytes) -> bool:
+        """Tell whether a save has taken place whose cancellation was delivered when that had been decided."""
+        try:
+            log = await self.keeping.store.load(self.id)
+        except (StoreError, DamagedRecordError):
+            return False
+        return log is not None and log.entries[-1].version == version and log.entries[-1].data == data
 
     def head(self, status: LogStatus, owner: str | None) -> LogHead:
         """Make the head of the log's next version."""
