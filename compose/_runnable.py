@@ -6,7 +6,8 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Generic
+from inspect import isasyncgen
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from typing_extensions import TypeVar
 
@@ -22,7 +23,7 @@ from ._part import current_part
 from ._plan import Plan
 from ._run import Run
 from ._schedule import run_plan
-from ._streams import boxed, chunks_to_value
+from ._streams import boxed, checked_chunks, checked_reader, chunks_to_value
 from ._types import value_type_name
 from .errors import RunOptionsError, ValueTypeError
 
@@ -159,7 +160,7 @@ class Runnable(KeptRuns[OutputT], Generic[InputT, OutputT]):
                 return await self.invoke(value, options, run=run, thread=thread)
             begun = self._open(STREAMS, options, scope)
             begun.wants_value = True
-            reader = await run_plan(begun, StreamReader.from_iterable(source))
+            reader = await run_plan(begun, self._input_reader(begun, source))
             end = begun.plan.nodes[begun.plan.end]
             output = await chunks_to_value(begun, end, reader, begun.plan.output)
             if begun.observer is not None:
@@ -196,7 +197,7 @@ class Runnable(KeptRuns[OutputT], Generic[InputT, OutputT]):
                     yield reader
                 return
             begun = self._open(STREAMS, options, scope)
-            reader = await run_plan(begun, StreamReader.from_iterable(source))
+            reader = await run_plan(begun, self._input_reader(begun, source))
             try:
                 yield reader
             finally:
@@ -382,6 +383,15 @@ class Runnable(KeptRuns[OutputT], Generic[InputT, OutputT]):
         return Run(
             self.plan, packets, resolved, None, "", part.nested(self.plan, f"{part.stage}run {part.number('run')}")
         )
+
+    def _input_reader(self, run: Run, source: AsyncIterable[Any] | Iterable[Any]) -> StreamReader[Any]:
+        """Make the stream of the input's chunks, which are tested as they come."""
+        check = self.plan.input_check
+        if check is None:
+            return StreamReader.from_iterable(source)
+        if check.whole or not isasyncgen(source):
+            return checked_reader(run, check, StreamReader.from_iterable(source))
+        return StreamReader.from_iterable(checked_chunks(run, check, cast("AsyncGenerator[Any, None]", source)))
 
     def _check_input(self, run: Run, value: Any) -> None:
         check = self.plan.input_check
