@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from . import agents, durable, graphs, streams
+from . import agents, durable, graphs, peers, streams
 from .harness import Result, Verdict, judge, run, table_of
 
 
@@ -22,7 +22,7 @@ def main() -> None:
     options = parser.parse_args()
     results: list[Result] = []
     verdicts: list[Verdict] = []
-    for workload in [*graphs.WORKLOADS, *streams.WORKLOADS, *agents.WORKLOADS, *durable.WORKLOADS]:
+    for workload in [*graphs.WORKLOADS, *streams.WORKLOADS, *agents.WORKLOADS, *durable.WORKLOADS, *peers.WORKLOADS]:
         if options.words and not any(word in workload.name for word in options.words):
             continue
         found = run(workload, 1 if options.quick else options.rounds, quick=options.quick)
