@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ._run import Run
 
 EventT = TypeVar("EventT", bound=Event)
+StopReason = Literal["paused", "cancelled", "closed"]
+"""Why something ended that neither gave its whole output nor failed; "closed": nobody read its stream to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class RunInfo:
     attempt: int = 1
     tags: Sequence[str] = ()
     metadata: Any = field(default_factory=dict[str, Any])
+    target: Any = None
+    """The user's object that is the node: the function, the model, the tools node …; None where there is none."""
 
 
 class Callbacks:
@@ -90,8 +94,20 @@ class Callbacks:
     def on_stream_output(self, info: RunInfo, reader: StreamReader[Any]) -> Any:
         """Something gives a stream: a copy of it, in place of ``on_end``."""
 
+    def on_stop(self, info: RunInfo, reason: StopReason) -> None:
+        """Something ends before its end, since the run pauses, is cancelled, or its stream is not read on.
 
-METHODS = ("on_start", "on_end", "on_error", "on_stream_input", "on_stream_output")
+        It is no error, and what is inside it has ended too, whether that was told or not. This cannot be ``async``.
+        """
+
+    def on_event(self, info: RunInfo, event: Event) -> None:
+        """Something has happened: what :meth:`Runnable.events` gives, in the same order, at once and in place.
+
+        This cannot be ``async``.
+        """
+
+
+METHODS = ("on_start", "on_end", "on_error", "on_stream_input", "on_stream_output", "on_stop", "on_event")
 
 
 class Observer:
@@ -109,6 +125,8 @@ class Observer:
         own = {m: [f for h in options.callbacks if (f := getattr(h, m, None)) is not None] for m in METHODS}
         self._handlers: dict[str, list[Callable[..., Any]]] = {m: [*outer[m], *own[m]] for m in METHODS}
         self._over = False
+        self._begun: tuple[Run, RunInfo] | None = None
+        """The outermost graph, once it has begun."""
         self._reading = 0
         self._read: anyio.Event | None = None
         self._failure: Exception | None = None
@@ -126,12 +144,38 @@ class Observer:
 
     # -- events ------------------------------------------------------------------------------------------------
 
-    def say(self, run: Run, kind: type[EventT], path: str, attempt: int = 1, **data: Any) -> None:
-        """Add an event."""
+    def say(
+        self, run: Run, kind: type[EventT], path: str, attempt: int = 1, *, info: RunInfo | None = None, **data: Any
+    ) -> None:
+        """Add an event, and tell it to the handlers of events, with where it comes from if that is known."""
         root = self._root
+        listeners = self._handlers["on_event"]
+        if root._sink is None and not listeners:
+            return
+        event = kind(run=run.id, path=path, attempt=attempt, sequence=root._sequence, **data)
+        root._sequence += 1
         if root._sink is not None:
-            root._sink(kind(run=run.id, path=path, attempt=attempt, sequence=root._sequence, **data))
-            root._sequence += 1
+            root._sink(event)
+        if listeners:
+            name = data.get("tool") or path.rpartition("/")[2]
+            component = "tool" if "tool" in data else ""
+            self._tell(run, info or self._info(run, path, name, component, attempt), "on_event", event)
+
+    def _stops(self, run: Run, info: RunInfo, reason: StopReason) -> None:
+        if self._handlers["on_stop"]:
+            self._tell(run, info, "on_stop", reason)
+
+    def _tell(self, run: Run, info: RunInfo, method: str, given: Any) -> None:
+        """Call a method that cannot be async."""
+        for handler in self._handlers[method]:
+            try:
+                answer = handler(info, given)
+                if hasattr(answer, "__await__"):
+                    getattr(answer, "close", bool)()
+                    raise TypeError(f"{method} is called in place and cannot be async; make it a plain def")
+            except Exception as error:
+                located = run.located(info.path, _name_of(handler, method), error)
+                raise located from located.__cause__
 
     # -- graphs ------------------------------------------------------------------------------------------------
 
@@ -139,7 +183,9 @@ class Observer:
         """Note that a graph begins; give its input, for a stream one that is watched."""
         info = self._graph_info(run)
         streams = isinstance(packet, StreamReader)
-        self.say(run, RunStarted, info.path, input=None if streams else packet)
+        if run.parent is None:
+            self._begun = (run, info)
+        self.say(run, RunStarted, info.path, info=info, input=None if streams else packet)
         return await self._starts(run, info, packet)
 
     async def graph_end(self, run: Run, packet: Any) -> Any:
@@ -148,21 +194,25 @@ class Observer:
         if run.packets.streaming:
             return await self._watched(run, info, packet, None)
         await self._ends(run, info, packet)
-        self.say(run, RunEnded, info.path, output=packet)
+        self.say(run, RunEnded, info.path, info=info, output=packet)
         return packet
 
     async def graph_error(self, run: Run, error: BaseException) -> None:
         """Note that a graph failed."""
         info = self._graph_info(run)
         await self._fails(run, info, error)
-        self.say(run, RunFailed, info.path, error=error)
+        self.say(run, RunFailed, info.path, info=info, error=error)
+
+    def graph_stop(self, run: Run, error: BaseException) -> None:
+        """Note that a graph stopped: a pause, or cancellation."""
+        self._stops(run, self._graph_info(run), _reason(error))
 
     def _graph_info(self, run: Run) -> RunInfo:
         plan = run.plan
         return self._info(run, run.graph_path, plan.name or plan.kind, plan.kind, 1)
 
-    def _info(self, run: Run, path: str, name: str, component: str, attempt: int) -> RunInfo:
-        return RunInfo(run.id, path, name, component, attempt, self.options.tags, self.options.metadata)
+    def _info(self, run: Run, path: str, name: str, component: str, attempt: int, target: Any = None) -> RunInfo:
+        return RunInfo(run.id, path, name, component, attempt, self.options.tags, self.options.metadata, target)
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -193,8 +243,11 @@ class Observer:
             except Exception as error:
                 await self._node_fails(run, node, info, error)
                 raise
+            except BaseException as error:
+                self._stops(run, info, _reason(error))
+                raise
             await self._ends(run, info, result)
-            self.say(run, NodeEnded, info.path, info.attempt, component=info.component, output=result)
+            self.say(run, NodeEnded, info.path, info.attempt, info=info, component=info.component, output=result)
             return result
 
         return watched
@@ -209,6 +262,9 @@ class Observer:
             except Exception as error:
                 await self._node_fails(run, node, info, error)
                 raise
+            except BaseException as error:
+                self._stops(run, info, _reason(error))
+                raise
             return await self._watched(run, info, StreamReader.from_iterable(made), node)
 
         return watched
@@ -217,18 +273,20 @@ class Observer:
         frame = current_frame.get()
         assert frame is not None, "a body runs inside a frame"
         run, _, attempt = frame
-        return run, self._info(run, run.path(node), node.name or node.key, node.body.component, attempt)
+        body = node.body
+        return run, self._info(run, run.path(node), node.name or node.key, body.component, attempt, body.target)
 
     async def _node_starts(self, run: Run, node: NodePlan, info: RunInfo, value: Any) -> Any:
         shown = None if isinstance(value, StreamReader) else value
-        self.say(run, NodeStarted, info.path, info.attempt, component=info.component, input=shown)
+        self.say(run, NodeStarted, info.path, info.attempt, info=info, component=info.component, input=shown)
         return await self._starts(run, info, value)
 
     async def _node_fails(self, run: Run, node: NodePlan, info: RunInfo, error: Exception) -> None:
         await self._fails(run, info, error)
         retry = node.retry
         again = retry is not None and info.attempt < retry.attempts and isinstance(error, retry.on)
-        self.say(run, NodeFailed, info.path, info.attempt, component=info.component, error=error, will_retry=again)
+        about = {"component": info.component, "error": error, "will_retry": again}
+        self.say(run, NodeFailed, info.path, info.attempt, info=info, **about)
 
     # -- components that are no nodes --------------------------------------------------------------------------
 
@@ -290,6 +348,8 @@ class Observer:
         """Do as :meth:`settled` if the run's output was read to its end; else the handlers end with the run."""
         if self._over:
             await self.settled()
+        elif self._begun is not None:
+            self._stops(*self._begun, "closed")
 
     async def settled(self) -> None:
         """Wait until the handlers that read copies of streams have ended; called when the run has."""
@@ -310,9 +370,9 @@ class Observer:
             chunks.append(chunk)
             if node is not None:
                 if isinstance(chunk, Message):
-                    self.say(run, MessageDelta, info.path, info.attempt, delta=chunk)
+                    self.say(run, MessageDelta, info.path, info.attempt, info=info, delta=chunk)
                 else:
-                    self.say(run, NodeChunk, info.path, info.attempt, chunk=chunk)
+                    self.say(run, NodeChunk, info.path, info.attempt, info=info, chunk=chunk)
             return chunk
 
         async def ended() -> Any:
@@ -321,9 +381,9 @@ class Observer:
             if not copied:
                 await self._ends(run, info, whole)
             if node is None:
-                self.say(run, RunEnded, info.path, output=whole)
+                self.say(run, RunEnded, info.path, info=info, output=whole)
             else:
-                self.say(run, NodeEnded, info.path, info.attempt, component=info.component, output=whole)
+                self.say(run, NodeEnded, info.path, info.attempt, info=info, component=info.component, output=whole)
             return NO_VALUE
 
         async def failed(error: Exception) -> Any:
@@ -349,11 +409,20 @@ class Observer:
             if hasattr(answer, "__await__"):
                 await answer
         except Exception as error:
-            owner = type(getattr(handler, "__self__", handler)).__name__
-            located = run.located(info.path, f"callback {owner}.{method}", error)
+            located = run.located(info.path, _name_of(handler, method), error)
             raise located from located.__cause__
         finally:
             current_frame.set(outside)
+
+
+def _name_of(handler: Callable[..., Any], method: str) -> str:
+    return f"callback {type(getattr(handler, '__self__', handler)).__name__}.{method}"
+
+
+def _reason(error: BaseException) -> StopReason:
+    from ._interrupted import is_pause
+
+    return "paused" if is_pause(error) else "cancelled"
 
 
 def _whole(chunks: Sequence[Any]) -> Any:

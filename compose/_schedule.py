@@ -28,4 +28,7 @@ async def run_plan(run: Run, packet: Packet) -> Packet:
     except Exception as error:
         await observer.graph_error(run, error)
         raise
+    except BaseException as error:
+        observer.graph_stop(run, error)
+        raise
     return await observer.graph_end(run, result)

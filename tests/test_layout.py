@@ -31,6 +31,8 @@ BELOW_FOUNDATION = {
 NEEDS_EXTRAS = {
     "compose/_store_postgres_server": {"psycopg"},
     "flow/cli": {"cyclopts", "rich"},
+    "flow/console/_screen": {"rich"},
+    "flow/otel/_": {"opentelemetry"},
     "flow/tools/_mcp_http": {"httpx2"},
     "schema/_stream_trio": {"outcome", "trio"},
     "schema/_template_sandbox": {"jinja2"},
