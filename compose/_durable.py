@@ -11,17 +11,17 @@ anything can run. Then the run stops with everything that it waits for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..schema import StreamReader
 from ._context import within, work_in
 from ._crew import Crew, Outcome, make_crew
 from ._execute import call_plain, count_step, execute, failure, finish_plain, finished, prepared
 from ._frontier import EagerFrontier, Frontier, RoundsFrontier
-from ._interrupted import Interrupted, is_pause
+from ._interrupted import Interrupted, is_pause, real_error
 from ._packets import STREAMS, VALUES, Packet
 from ._plan import NodePlan
 from ._route import choose, deliveries, gathered
@@ -29,6 +29,8 @@ from ._run import Run
 from ._scope import Phase, Scope, Task
 from ._streams import boxed, chunks_to_value
 from .errors import DurableError, RunStalledError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class DurableRun:
                 value = await self._whole(self.plan.nodes[self.plan.start], packet)
                 self.scope.begin()
                 self.scope.follow(self.run)
-                await self._send(self.plan.nodes[self.plan.start], value, None)
+                await self._begin(self.plan.nodes[self.plan.start], value)
             else:
                 if packet is not None:
                     await self.run.packets.drop(packet)
@@ -79,7 +81,7 @@ class DurableRun:
             return ended.packet
         except BaseException as error:
             try:
-                await self._close()
+                await self._close(keep=not isinstance(error, DurableError))
             except DurableError as second:
                 if not is_pause(error):
                     error.add_note(f"and this could not be saved: {second}")
@@ -87,13 +89,36 @@ class DurableRun:
                 raise
             raise
 
-    async def _close(self) -> None:
+    async def _begin(self, start: NodePlan, value: Any) -> None:
+        if not start.branches:
+            await self._send(start, value, None)
+            return
+        task = self.scope.open_task(start, {}, 0)  # a condition may ask, and is asked again then
+        task.phase, task.value = "done", value
+
+    async def _close(self, *, keep: bool = False) -> None:
         """End what is at work, and note what the state has come to."""
         try:
             if self.crew is not None:
                 await self.crew.close()
         finally:
-            self.scope.leave()
+            try:
+                if keep and not self.scope.fresh:
+                    self._keep_done()
+            finally:
+                self.scope.leave()
+
+    def _keep_done(self) -> None:
+        """Note what is done and was not sent on when the run stops, so that it is not done again."""
+        outcomes = () if self.crew is None else self.crew.take_outcomes()
+        for slot, made, error in outcomes:
+            task = self.scope.tasks.get(str(slot))
+            if task is not None and error is None and not isinstance(made, Live):
+                self._done(task, made)
+        for task in self.scope.tasks.values():
+            if task.phase in ("ran", "done") and task.noted and task.get(task.phase, "value") is None:
+                self.scope.advance(task, task.phase, task.value)
+        self.frontier.write(self.scope)
 
     def _restore(self) -> None:
         scope = self.scope
@@ -101,11 +126,17 @@ class DurableRun:
         with scope.reading():
             scope.restore_tasks()
             self.frontier.read(scope)
-            self.values.steps = max((int(task["step"]) for task in scope.tree["tasks"].values()), default=0)
+            steps = {name: int(task["step"]) for name, task in scope.tree["tasks"].items()}
+        over = [scope.tasks[name].node.index for name, step in steps.items() if step > self.values.max_steps]
+        self.values.steps = min(max(steps.values(), default=0), self.values.max_steps)
+        if over:
+            count_step(self.values, over)
 
     async def _until_end(self) -> Ended:
         while True:
-            await self._settle()
+            if self.record.failure is not None:
+                raise self.record.failure  # a node has swallowed it
+            await self._in_time(self._settle())
             ended = await self._advance()
             if ended is not None:
                 return ended
@@ -114,7 +145,7 @@ class DurableRun:
                 raise Interrupted(self.record.id)
             await self.record.step_done(self._where)
             if self.frontier.in_rounds and any(task.phase == "ready" for task in startable):
-                startable = await self._prepare(startable)
+                startable = await self._in_time(self._prepare(startable))
             if not startable and not self.working:
                 continue
             if len(startable) == 1 and not self.working and self.control is None:
@@ -127,7 +158,7 @@ class DurableRun:
 
     def _where(self) -> str:
         tasks = ", ".join(repr(self.run.path(task.node)) for task in self.scope.tasks.values())
-        return f"the step before {tasks}"
+        return f"the step before {tasks}" if tasks else f"the end of graph {'/'.join(self.scope.address)!r}"
 
     # -- what is ready -----------------------------------------------------------------------------------------
 
@@ -138,17 +169,22 @@ class DurableRun:
             return None  # the step is not over
         ready = self.frontier.take_ready()
         if ready and ready[0][0] == self.plan.end:
+            if len(scope.path) > 1:
+                self.frontier.write(scope)  # the node around it may be saved before it has ended
+                if self.run.parent is None:
+                    await self.record.step_done(self._where)  # what the node that called this graph does is another one
             return Ended(self._packet(await gathered(self.values, self.plan.nodes[self.plan.end], ready[0][1])))
         if not ready and not scope.tasks:
             last = [self.plan.nodes[i].key for i in (self.values.trail or [()])[-1]]
             raise self.run.fail(RunStalledError(self.run.graph_path, self.frontier.waiting_for(), last or ["start"]))
-        if self.frontier.in_rounds:
-            count_step(self.values, [target for target, _ in ready])
+        step = self.values.steps
         for target, sent in ready:
-            if not self.frontier.in_rounds:
-                count_step(self.values, [target])
-            scope.open_task(self.plan.nodes[target], sent, self.values.steps)
+            step += not self.frontier.in_rounds
+            scope.open_task(self.plan.nodes[target], sent, step + self.frontier.in_rounds)
         self.frontier.write(scope)
+        counted = [target for target, _ in ready]
+        for nodes in [counted] if self.frontier.in_rounds else [[target] for target in counted]:
+            count_step(self.values, nodes)
         return None
 
     def _startable(self) -> list[Task]:
@@ -240,16 +276,13 @@ class DurableRun:
         """Wait until a task has ended, or the time of a pause is up."""
         assert self.crew is not None, "something is at work"
         news: Sequence[Outcome] = ()
-        if self.control is None or self.run.parent is not None:
-            news = await self.crew.news()
-        else:
-            with self.control.deadline() as scope:
-                news = await self.crew.news()
-            if scope.cancelled_caught:
-                await self.crew.close()
-                news = self.crew.take_outcomes()
-                self.crew = None
-                self.working.clear()
+        try:
+            news = await self._in_time(self.crew.news())
+        except Interrupted:
+            await self.crew.close()
+            news = self.crew.take_outcomes()
+            self.crew = None
+            self.working.clear()
         errors: list[tuple[Task, BaseException]] = []
         for slot, made, error in news:
             task = self.scope.tasks[str(slot)]
@@ -264,9 +297,23 @@ class DurableRun:
             await self._failed(task, error)
         return None
 
+    async def _in_time(self, work: Awaitable[T]) -> T:
+        """Wait for something, until the time of a pause is up; the outermost graph keeps it for all.
+
+        Raises:
+            Interrupted: When it is up.
+        """
+        if self.control is None or self.run.parent is not None:
+            return await work
+        with self.control.deadline() as scope:
+            return await work
+        assert scope.cancelled_caught, "nothing else leads here"
+        raise Interrupted(self.record.id)
+
     async def _failed(self, task: Task, error: BaseException) -> None:
         if self.record.failure is not None:
             raise self.record.failure
+        error = real_error(error, self.record.id)
         if not is_pause(error):
             raise failure(self.run, task.node, error)
         self.stopped.add(task.name)

@@ -107,6 +107,10 @@ class Board:
         own = sum(edge.target == target for edge in node.edges) + sum(target in b.targets for b in node.branches)
         return self._waiting[target] == own and not self._sent.get(target)
 
+    def is_settled(self, target: int) -> bool:
+        """Whether every relation into a target is settled, and it runs."""
+        return not self._waiting[target] and target in self._live
+
     def as_tree(self) -> dict[str, Any]:
         """Say how far it is settled, in a form that can be kept."""
         nodes = self._plan.nodes

@@ -30,7 +30,7 @@ class Frontier(Protocol):
         ...
 
     def take_ready(self) -> list[tuple[int, Mapping[int, Any]]]:
-        """Take what the nodes that are ready were sent; END alone if it is among them."""
+        """Take what the nodes that are ready were sent; END alone if it is among them, and it stays ready."""
         ...
 
     def waiting_for(self) -> list[str]:
@@ -72,7 +72,10 @@ class RoundsFrontier:
         await self._inbox.put(run, node, value, known)
 
     def take_ready(self) -> list[tuple[int, Mapping[int, Any]]]:
-        return [(target, self._inbox.take_sent(target)) for target in self._inbox.ready()]
+        ready, end = self._inbox.ready(), self._plan.end
+        if ready == [end]:
+            return [(end, self._inbox.sent.get(end, {}))]
+        return [(target, self._inbox.take_sent(target)) for target in ready]
 
     def waiting_for(self) -> list[str]:
         return ["no branch chose an end, and no edge leads on"]
@@ -112,6 +115,8 @@ class EagerFrontier:
     def take_ready(self) -> list[tuple[int, Mapping[int, Any]]]:
         found: list[tuple[int, Mapping[int, Any]]] = []
         while self._ready:
+            if self._ready[0] == self._plan.end:  # it is the last
+                return found or [(self._plan.end, self._board.sent.get(self._plan.end, {}))]
             target = self._ready.popleft()
             found.append((target, self._board.take_sent(target)))
         return found
@@ -128,3 +133,5 @@ class EagerFrontier:
 
     def read(self, scope: Scope) -> None:
         self._board.restore(scope.tree["board"], scope.restore_waiting())
+        if self._board.is_settled(self._plan.end):
+            self._ready.append(self._plan.end)

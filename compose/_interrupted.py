@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from ._interrupt import Interrupt
@@ -41,3 +41,23 @@ def is_pause(error: BaseException) -> bool:
 
 def _parts(group: BaseExceptionGroup[BaseException]) -> Sequence[BaseException]:
     return group.exceptions
+
+
+def real_error(error: BaseException, run: str) -> BaseException:
+    """Give what counts of what came out of a node: an error beside a pause does, and a pause of another run is one."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        rest = group.split(Interrupted)[1]
+        if rest is not None:
+            return rest
+        return next((made for one in group.exceptions if (made := real_error(one, run)) is not one), group)
+    if isinstance(error, Interrupted) and error.run != run:
+        from .errors import InterruptError
+
+        made = InterruptError(
+            f"a run of its own, {error.run!r}, has paused inside this node, which cannot wait for it; call the graph "
+            "without run= to make it a part of this run, or take what start(…) gives"
+        )
+        made.__cause__ = error
+        return made
+    return error
