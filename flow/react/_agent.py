@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, cast
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from typing_extensions import TypeForm, TypeVar
+from typing_extensions import TypeForm, TypeVar, Unpack
 
-from ...compose import AnyMiddleware, Event, Runnable, RunOptions, ToolsNode, graph_tool
-from ...schema import ChatModel, Message, StreamReader, Tool, Usage
+from ...compose import AnyMiddleware, ToolsNode, graph_tool
+from ...schema import ChatModel, Tool
 from ._build import Parts, build_graph
 from ._decide import ToolCallChecker
 from ._direct import names_of
 from ._output import Output, OutputMode
 from ._prompt import HistoryFunction, Limits, SystemPrompt
-from ._state import AgentState, states
+from ._runs import AgentKeepOptions, AgentRuns
+from ._threads import Threads
 
 if TYPE_CHECKING:
     from ...compose._body import Body
+    from ...compose._compile_keep import KeepOptions
 
 OutputT = TypeVar("OutputT", default=Any)
 
-Question = str | Message | Sequence[Message]
-"""What an agent can be asked: a user's text, a message, or a whole history."""
 
-
-@dataclass(frozen=True, slots=True)
-class AgentResult(Generic[OutputT]):
-    """What a run of an agent gave.
-
-    Attributes:
-        message: The answer; the last message of the history.
-        messages: The history: what the agent was given, and all that came after.
-        usage: What the model calls of this run cost.
-        rounds: How often the model was asked.
-        output: The answer as a value, for an agent with an ``output`` type; else None.
-    """
-
-    message: Message
-    messages: list[Message]
-    usage: Usage
-    rounds: int
-    output: OutputT
-
-    @property
-    def text(self) -> str:
-        """The text of the answer."""
-        return self.message.text
-
-
-class ReactAgent(Generic[OutputT]):
+class ReactAgent(Threads[OutputT]):
     """A model that reasons and acts: it calls tools, sees their results, and goes on until it has an answer.
 
     It is a graph with the nodes ``chat``, ``tools`` and ``direct_return``; its state is the history. What a tool does
@@ -80,6 +53,15 @@ class ReactAgent(Generic[OutputT]):
             (``"schema"``: the model has ``with_output``).
         output_retries: How often the model is told so about a text.
         name: What drawings, callbacks and errors call the agent.
+        **keep: How runs are kept. ``store`` is where: a run can pause then and go on in another process, and
+            ``thread=`` names conversations. ``durability``, ``interrupt_before``, ``interrupt_after``,
+            ``expire_after``, ``redact``, ``migrate`` and ``answers`` are those of
+            :meth:`Graph.compile <anabranch.compose.Graph.compile>`. ``busy`` says what a turn does while another turn
+            of its conversation is under way: ``"conflict"`` (an error, the default) or ``"queue"`` (it waits).
+            ``waiting`` says what a new message does while the last turn has not ended, because it waits for an
+            answer, has failed or was cut off: ``"reject"`` (an error, the default), ``"cancel"`` (that turn is given
+            up, and its open calls are answered as cancelled) or ``"queue"`` (the message is kept, and is the next
+            turn).
 
     Raises:
         ValueError: A limit is not positive, or a name in ``return_directly`` is no tool's.
@@ -118,6 +100,7 @@ class ReactAgent(Generic[OutputT]):
         output_mode: OutputMode = "tool",
         output_retries: int = 2,
         name: str = "agent",
+        **keep: Unpack[AgentKeepOptions],
     ) -> None:
         node = tools if isinstance(tools, ToolsNode) else ToolsNode(tools)
         node = node.with_middlewares(*middlewares) if middlewares else node
@@ -142,8 +125,10 @@ class ReactAgent(Generic[OutputT]):
         self.name = name
         self.graph = build_graph(parts)
         """The agent as a graph, to be nested in another."""
-        self.runnable: Runnable[list[Message], Message] = self.graph.compile()
-        """The agent's graph, compiled."""
+        self.runnable = self.graph.compile()
+        busy, waiting = keep.pop("busy", "conflict"), keep.pop("waiting", "reject")
+        kept = self.graph.compile(**cast("KeepOptions", keep)) if keep else self.runnable
+        self._runs = AgentRuns(kept, busy, waiting)
 
     def __repr__(self) -> str:
         return f"<agent {self.name!r}>"
@@ -170,108 +155,3 @@ class ReactAgent(Generic[OutputT]):
 
     def _bound(self, models: Sequence[ChatModel]) -> tuple[ChatModel, ...]:
         return tuple(models) if self._output is None else tuple(map(self._output.bound, models))
-
-    async def generate(self, question: Question, options: RunOptions | None = None) -> Message:
-        """Ask the agent, and wait for its answer.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            The answer: the model's last message, or the message of a tool whose result is returned directly.
-
-        Raises:
-            RoundLimitExceeded: The model was asked ``max_rounds`` times without an answer; there are such errors for
-                ``max_tool_calls`` and ``max_tokens`` too.
-            NodeError: The model or something of the user's failed; the original is its ``__cause__``.
-        """
-        return await self.runnable.invoke(_history(question), options)
-
-    async def run(self, question: Question, options: RunOptions | None = None) -> AgentResult[OutputT]:
-        """Do what :meth:`generate` does, and give the history and the usage too.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            The answer and what led to it.
-        """
-        left: list[AgentState] = []
-        token = states.set(left)
-        try:
-            message = await self.runnable.invoke(_history(question), options)
-        finally:
-            states.reset(token)
-        state = left[0]
-        output = None if self._output is None else self._output.read(message)
-        return AgentResult(message, list(state.messages), state.usage, state.rounds, cast("OutputT", output))
-
-    def stream(
-        self, question: Question, options: RunOptions | None = None
-    ) -> AbstractAsyncContextManager[StreamReader[Message]]:
-        """Ask the agent, and read its answer chunk by chunk: ``async with agent.stream(question) as reader: ...``.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            A context manager that gives the reader of the answer's chunks; leaving it ends the run.
-        """
-        return self.runnable.stream(_history(question), options)
-
-    def events(
-        self, question: Question, options: RunOptions | None = None
-    ) -> AbstractAsyncContextManager[StreamReader[Event]]:
-        """Ask the agent, and watch all that happens: ``async with agent.events(question) as events: ...``.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            A context manager that gives the reader of the events; the last one of a run that succeeds is its
-            :class:`~anabranch.compose.RunEnded`.
-        """
-        return self.runnable.events(_history(question), options)
-
-    def generate_sync(self, question: Question, options: RunOptions | None = None) -> Message:
-        """Do what :meth:`generate` does from code without ``await``.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            The answer.
-        """
-        return self.runnable.invoke_sync(_history(question), options)
-
-    def stream_sync(
-        self, question: Question, options: RunOptions | None = None
-    ) -> AbstractContextManager[Iterator[Message]]:
-        """Do what :meth:`stream` does from code without ``await``: ``with agent.stream_sync(question) as chunks: ...``.
-
-        Args:
-            question: A user's text, a message, or a history.
-            options: What to do otherwise in this run.
-
-        Returns:
-            A context manager that gives an iterator of chunks.
-        """
-        return self.runnable.stream_sync(_history(question), options)
-
-
-def _history(question: Question) -> list[Message]:
-    """Make a history of a question."""
-    if isinstance(question, str):
-        return [Message.user(question)]
-    if isinstance(question, Message):
-        return [question]
-    messages = list(question)
-    for message in cast("list[Any]", messages):
-        if not isinstance(message, Message):
-            raise TypeError(f"an agent is asked a text, a Message or a list of messages, got {type(message).__name__}")
-    return messages

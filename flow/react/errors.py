@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...compose import LimitExceeded
-from ...schema import Message
+from ...compose import Interrupt, LimitExceeded, RunConflict
+from ...schema import AnabranchError, Message
 
 
 class AgentLimitExceeded(LimitExceeded):
@@ -63,3 +63,58 @@ class OutputInvalid(AgentLimitExceeded):
         "the agent's model was told {limit} times what is wrong with its answer, and it still does not fit the output "
         "type; `.messages` is the history so far"
     )
+
+
+class ThreadConflict(RunConflict):
+    """Another turn of the conversation is under way; nothing was saved and nothing has run.
+
+    Attributes:
+        thread: The conversation.
+        run: The id of the other turn's run, or of the thread if that is not known yet.
+    """
+
+    def __init__(self, thread: str, run: str) -> None:
+        self.thread = thread
+        super().__init__(
+            run, f"thread {thread!r} is at work on another turn; wait for it, or let turns wait with busy='queue'"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thread, self.run)
+
+
+class TurnUnfinished(AnabranchError):
+    """The last turn of a conversation has not ended, so there cannot be a new one; nothing has run.
+
+    Attributes:
+        thread: The conversation.
+        run: The id of the turn's run.
+        interrupts: What it waits for; empty if it has failed or was cut off.
+        why: How it stands.
+    """
+
+    def __init__(self, thread: str, run: str, interrupts: Sequence[Interrupt], why: str) -> None:
+        self.thread = thread
+        self.run = run
+        self.interrupts = tuple(interrupts)
+        self.why = why
+        super().__init__(
+            f"the last turn of thread {thread!r}, run {run!r}, has not ended: {why}; resume({run!r}) goes on with it, "
+            "waiting='cancel' gives it up, waiting='queue' lets the new message wait for it"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.thread, self.run, self.interrupts, self.why)
+
+
+class UnknownThreadError(AnabranchError, LookupError):
+    """There is no such conversation in the store, or no such version of it."""
+
+    def __init__(self, thread: str, version: int | None = None) -> None:
+        self.thread = thread
+        self.version = version
+        super().__init__(thread, version)
+
+    def __str__(self) -> str:
+        at = "" if self.version is None else f" at version {self.version}"
+        return f"there is no thread {self.thread!r}{at} in the store"
