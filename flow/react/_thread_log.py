@@ -150,12 +150,13 @@ class ThreadLog:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def write(self, ops: Sequence[Op], *, at_work: bool) -> None:
+    async def write(self, ops: Sequence[Op], *, at_work: bool, messages: Sequence[Message] | None = None) -> None:
         """Write changes as the next version, in one transaction.
 
         Args:
             ops: The changes.
             at_work: Whether this process is at work on the turn now.
+            messages: What the messages are after that, where it is known; else they are read when they are wanted.
 
         Raises:
             VersionConflict: Somebody else has written it since it was read.
@@ -169,7 +170,7 @@ class ThreadLog:
         await self._keeping.store.save(head, data, snapshot=snapshot, expected=self.version)
         self._doc, self.version = doc, head.version
         if ops:
-            self._messages = None
+            self._messages = None if messages is None else list(messages)
         self.owner, self.updated = head.owner, head.updated
         self._sizes = [len(data)] if snapshot else [*self._sizes, len(data)]
 

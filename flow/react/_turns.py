@@ -159,7 +159,8 @@ class Turns:
         ):
             raise RunConflict(run, "there is such a run already; resume it, or begin one with another id")
         id = uuid4().hex if run is None else run
-        await log.write(log.begin(id, new, known=run is not None), at_work=True)
+        messages = [*log.messages, *log.queue, *new]
+        await log.write(log.begin(id, new, known=run is not None), at_work=True, messages=messages)
         return Turn(self, log, id, log.messages, known=run is not None)
 
     async def _begin_again(self, log: ThreadLog, new: Sequence[Message], run: str, standing: Standing) -> Turn:

@@ -7,13 +7,11 @@ from typing import Any
 
 import anyio
 import pytest
-from typing_extensions import override
 
 from anabranch.compose import (
     CheckpointStore,
     Done,
     Interrupted,
-    LogHead,
     MemoryStore,
     Paused,
     RunConflict,
@@ -23,7 +21,6 @@ from anabranch.compose import (
     UnknownInterruptError,
     UnknownRunError,
     interrupt,
-    step,
 )
 from anabranch.compose.testing import ScriptedModel
 from anabranch.flow.react import ReactAgent, ThreadConflict, TurnUnfinished, UnknownThreadError
@@ -103,7 +100,7 @@ async def test_threads_never_see_each_other() -> None:
 @pytest.mark.parametrize("tool_calls_first", [False, True])
 async def test_a_stream_read_to_its_end_is_remembered(tool_calls_first: bool) -> None:
     store = MemoryStore()
-    script = [calls(("look", "x")), [Message.assistant("a"), Message.assistant("1")]]
+    script: list[Any] = [calls(("look", "x")), [Message.assistant("a"), Message.assistant("1")]]
     model = ScriptedModel(script, tool_calls_first=tool_calls_first)
     agent = ReactAgent(model, tools=[look], store=store)
     async with agent.stream("q1", thread="c1") as reader:
@@ -134,7 +131,11 @@ async def test_without_await_a_thread_is_remembered_too() -> None:
 
 async def test_a_rewriter_shortens_what_is_remembered_and_older_versions_stay() -> None:
     store = MemoryStore()
-    agent = agent_of(store, "a1", "a2", message_rewriter=lambda history: history[-1:])
+
+    def shorten(history: list[Message]) -> list[Message]:
+        return history[-1:]
+
+    agent = agent_of(store, "a1", "a2", message_rewriter=shorten)
     await agent.generate("q1", thread="c1")
     await agent.generate("q2", thread="c1")
     assert texts(await agent.thread("c1")) == ["user: q2", "assistant: a2"]
@@ -278,7 +279,8 @@ async def test_the_answer_to_the_messages_that_waited_streams(way: str) -> None:
     ],
 )
 async def test_a_turn_that_failed_is_given_up_or_done_again(waiting: Any, asked: list[list[str]]) -> None:
-    model = ScriptedModel([OSError("the line is down"), *["a"] * (len(asked) - 1)])
+    script: list[Any] = [OSError("the line is down"), *["a"] * (len(asked) - 1)]
+    model = ScriptedModel(script)
     agent = ReactAgent(model, store=MemoryStore())
     with pytest.raises(Exception, match="the line is down"):
         await agent.generate("q1", thread="c1")
@@ -310,7 +312,7 @@ class Waiting:
 
 
 async def test_turns_at_the_same_time_conflict() -> None:
-    model = Waiting()
+    model: Any = Waiting()
     agent = ReactAgent(model, store=MemoryStore())
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: agent.generate("q1", thread="c1"))
@@ -324,11 +326,15 @@ async def test_turns_at_the_same_time_conflict() -> None:
 
 
 async def test_turns_at_the_same_time_queue_in_their_order() -> None:
-    model = Waiting()
+    model: Any = Waiting()
     agent = ReactAgent(model, store=MemoryStore(), busy="queue")
+
+    async def ask(question: str) -> None:
+        await agent.generate(question, thread="c1")
+
     async with anyio.create_task_group() as group:
         for number in range(5):
-            group.start_soon(lambda n=number: agent.generate(f"q{n}", thread="c1"))
+            group.start_soon(ask, f"q{number}")
             await anyio.wait_all_tasks_blocked()
         model.go.set()
     assert model.asked == [f"q{n}" for n in range(5)]
@@ -336,7 +342,7 @@ async def test_turns_at_the_same_time_queue_in_their_order() -> None:
 
 
 async def test_a_turn_that_is_cancelled_can_be_resumed_or_given_up() -> None:
-    model = Waiting()
+    model: Any = Waiting()
     store = MemoryStore()
     agent = ReactAgent(model, store=store)
     async with anyio.create_task_group() as group:
@@ -411,9 +417,15 @@ async def size_of(store: CheckpointStore) -> int:
 
 
 @pytest.mark.parametrize("named", [False, True])
-async def test_160_turns_of_1_kb_take_little_more_than_they_say(
+def test_160_turns_of_1_kb_take_little_more_than_they_say(
     named: bool, record_property: Callable[[str, object], None]
 ) -> None:
+    size, payload = anyio.run(sizes_of_160_turns, named)
+    record_property("size by payload", size / payload)
+    assert size < (2.5 if named else 1.6) * payload
+
+
+async def sizes_of_160_turns(named: bool) -> tuple[int, int]:
     store = MemoryStore()
     words = "tide " * 100
     agent = agent_of(store, *[f"{words}{n:09}" for n in range(160)])
@@ -421,139 +433,4 @@ async def test_160_turns_of_1_kb_take_little_more_than_they_say(
         kept: Any = {"run": f"r{number}"} if named else {}
         await agent.generate(f"{words}{number:09}", thread="c1", **kept)
     payload = sum(len(message.text) for message in await agent.thread("c1"))
-    size = await size_of(store)
-    record_property("size by payload", size / payload)
-    assert size < (2.5 if named else 1.6) * payload
-
-
-# --- crashes ---------------------------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-class DyingStore(MemoryStore):
-    """A store whose process is killed before or after a write, and does nothing any more then."""
-
-    def __init__(self, inside: MemoryStore, writes: int, *, after: bool) -> None:
-        super().__init__()
-        self._logs = inside._logs
-        self._left = writes
-        self._after = after
-
-    def _count(self) -> bool:
-        if self._left < 0:
-            raise Killed
-        self._left -= 1
-        if self._left < 0 and not self._after:
-            raise Killed
-        return self._left < 0
-
-    @override
-    async def save(self, head: LogHead, data: bytes, *, snapshot: bool, expected: int) -> None:
-        dies = self._count()
-        await super().save(head, data, snapshot=snapshot, expected=expected)
-        if dies:
-            raise Killed
-
-    @override
-    async def delete(self, id: str) -> bool:
-        dies = self._count()
-        done = await super().delete(id)
-        if dies:
-            raise Killed
-        return done
-
-    @property
-    def died(self) -> bool:
-        return self._left < 0
-
-
-paid: list[str] = []
-
-
-@tool
-async def pay(path: str) -> str:
-    """Pay for a file."""
-
-    def charge(what: str) -> str:
-        paid.append(what)
-        return f"paid {what}"
-
-    told: str = await step("charge", charge, path)
-    return told
-
-
-def paying_agent(store: CheckpointStore, durability: Any) -> ReactAgent:
-    """An agent whose answers are made of what it sees, so that it says the same in every process."""
-    return ReactAgent(PayingModel(), tools=[pay, delete], store=store, durability=durability)
-
-
-class PayingModel:
-    def with_tools(self, *_: Any) -> PayingModel:
-        return self
-
-    async def generate(self, messages: Sequence[Message], options: Any = None) -> Message:
-        last = messages[-1]
-        if last.role == "tool":
-            return Message.assistant(f"{len(messages)}: {last.text}")
-        return calls(("pay" if "pay" in last.text else "delete", last.text))
-
-
-EXPECTED = [
-    "user: pay 1", "assistant: ", "tool: paid pay 1", "assistant: 3: paid pay 1",
-    "user: rm 2", "assistant: ", "tool: deleted", "assistant: 7: deleted",
-    "user: pay 3", "assistant: ", "tool: paid pay 3", "assistant: 11: paid pay 3",
-]  # fmt: skip
-
-
-async def go_on(store: CheckpointStore, durability: Any) -> None:
-    """Do whatever is left to do, as a process would that knows what it was to ask."""
-    agent = paying_agent(store, durability)
-    for number, question in enumerate(("pay 1", "rm 2", "pay 3")):
-        run = f"r{number}"
-        known = {one.id: one for one in await agent.runs()}
-        if run in known and known[run].status == "done" and known[run].version == 1:
-            continue
-        try:
-            if run in known:
-                asked = await agent.pending(run)
-                await agent.resume(run, {one.id: True for one in asked})
-            else:
-                await agent.generate(question, thread="c1", run=run)
-        except RunFinishedError:
-            continue
-        except RunConflict:
-            continue  # it has ended, which the first try could not say any more
-        except Interrupted as paused:
-            await agent.resume(paused.run, answer=True)
-
-
-@pytest.mark.parametrize("durability", ["step", "pause"])
-@pytest.mark.parametrize("after", [False, True])
-async def test_killed_at_any_write_no_turn_is_lost_or_doubled(durability: Any, after: bool) -> None:
-    kills = 0
-    for writes in range(200):
-        paid.clear()
-        inside = MemoryStore()
-        dying = DyingStore(inside, writes, after=after)
-        try:
-            await go_on(dying, durability)
-        except Killed:
-            kills += 1
-        if not dying.died:
-            break
-        store = DyingStore(inside, 10_000, after=False)
-        for _ in range(2):
-            await go_on(store, durability)
-        agent = paying_agent(store, durability)
-        assert texts(await agent.thread("c1")) == EXPECTED, f"killed at write {writes}"
-        await agent.generate("pay 4", thread="c1")  # the next turn clears away what the last one could not
-        assert [one.version for one in await agent.runs()] == [1] * 3
-        doubled = len(paid) - 2
-        assert doubled <= 2, "a step can only be doubled where its result was not saved"
-        assert (await agent.output("r1")).text == "7: deleted"
-    else:
-        pytest.fail("there is no end of writes")
-    assert kills > 10
+    return await size_of(store), payload
