@@ -57,7 +57,7 @@ class RunInfo:
     tags: Sequence[str] = ()
     metadata: Any = field(default_factory=dict[str, Any])
     target: Any = None
-    """The user's object that is the node: the function, the model, the tools node …; None where there is none."""
+    """The user's object that is the node: the function, the model, the tools node …; of a graph, its compiled plan."""
 
 
 class Callbacks:
@@ -209,7 +209,7 @@ class Observer:
 
     def _graph_info(self, run: Run) -> RunInfo:
         plan = run.plan
-        return self._info(run, run.graph_path, plan.name or plan.kind, plan.kind, 1)
+        return self._info(run, run.graph_path, plan.name or plan.kind, plan.kind, 1, plan)
 
     def _info(self, run: Run, path: str, name: str, component: str, attempt: int, target: Any = None) -> RunInfo:
         return RunInfo(run.id, path, name, component, attempt, self.options.tags, self.options.metadata, target)
