@@ -14,6 +14,9 @@ import pytest
 
 from anabranch.flow.cli import main
 
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+README_EXAMPLE = re.search(r"```python\n(from anabranch.flow import ReactAgent\n.*?)```", README, re.DOTALL)
+README_LINES = re.findall(r"^\| .* \| `(\w+\(.*\),)` \| .* \|$", README, re.MULTILINE)
 PAGE = Path(__file__).parents[3] / "docs" / "models.md"
 NEEDS_A_PROVIDER = re.compile(r"<!-- skip: next -->\n+```python\n(.*?)```", re.DOTALL)
 VARIABLES = [
@@ -59,6 +62,25 @@ def test_only_one_line_differs_between_the_providers() -> None:
     ]
     bodies = {body.partition("\n")[2] for _, body in agents}
     assert len(bodies) == 1
+
+
+def test_the_readme_shows_one_line_for_each_provider() -> None:
+    assert [line.partition("(")[0] for line in README_LINES] == ["OpenAIChat", "AnthropicChat", "OpenAIChat"]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("line", README_LINES)
+def test_the_example_of_the_readme_runs_with_another_model_by_changing_one_line(
+    line: str, mock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert README_EXAMPLE is not None
+    example = README_EXAMPLE[1]
+    assert example.count("    OfflineModel(),\n") == 1
+    changed = example.replace("    OfflineModel(),\n", f"    {line.replace('http://localhost:11434', mock.base_url)}\n")
+    changed = changed.replace("import OfflineModel", f"import {line.partition('(')[0]}")
+    exec(compile(changed, "README.md", "exec", dont_inherit=True), {})
+    assert capsys.readouterr().out == "It is 16632.\n"
+    assert mock.journal()[-1]["body"]["model"] in line
 
 
 @pytest.mark.usefixtures("environment")
