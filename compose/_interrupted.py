@@ -20,7 +20,7 @@ class Interrupted(BaseException):
 
     def __init__(self, run: str, interrupts: Sequence[Interrupt] = ()) -> None:
         self.run = run
-        self.interrupts = tuple(interrupts)
+        self.interrupts: tuple[Interrupt, ...] = tuple(interrupts)
         super().__init__(run, self.interrupts)
 
     def __str__(self) -> str:

@@ -20,13 +20,13 @@ class CurrentCall:
     __slots__ = ("arguments", "id", "name", "position", "risk", "tool")
 
     def __init__(self, id: str, name: str, tool: str, position: int, risk: Risk = "safe") -> None:
-        self.id = id
+        self.id: str = id
         """The id of the call."""
-        self.name = name
+        self.name: str = name
         """The tool's name as the model called it, which may be an alias."""
-        self.tool = tool
+        self.tool: str = tool
         """The tool's own name."""
-        self.position = position
+        self.position: int = position
         """The place of the call in its message, from 0."""
         self.risk: Risk = risk
         """What the call may do, as the tool says."""

@@ -145,7 +145,7 @@ class Workflow(GraphLike[InputT, OutputT]):
     ) -> None:
         super().__init__(GraphSpec("workflow", input, output, name, state=state, state_type=state_type(state)))
         self._handles: dict[str, WorkflowNode] = {}
-        self.end = WorkflowNode(END.key)
+        self.end: WorkflowNode = WorkflowNode(END.key)
 
     def add_node(
         self, key: str, node: object, /, *, input: Any = None, output: Any = None, **options: Unpack[NodeOptions]

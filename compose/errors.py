@@ -39,7 +39,7 @@ class GraphCompileError(AnabranchError, ValueError):
 
     def __init__(self, name: str, problems: Sequence[Problem]) -> None:
         self.name = name
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         count = len(self.problems)
         head = f"{name} cannot be compiled: {count} problem{'s' if count != 1 else ''}"
         super().__init__("\n".join([head, *(f"  {i}. {p.text}" for i, p in enumerate(self.problems, 1))]))
@@ -67,7 +67,7 @@ class NodeError(GraphRunError):
         self.where = where
         subject = f"node {path!r}" if where == "node" else f"{where} of node {path!r}"
         super().__init__(f"{subject} failed: {type(cause).__name__}: {cause}")
-        self.__cause__ = cause
+        self.__cause__: BaseException | None = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.where, self.__cause__)
@@ -119,7 +119,7 @@ class MissingKeyError(GraphRunError, KeyError):
     def __init__(self, path: str, key: str, present: Sequence[str]) -> None:
         self.path = path
         self.key = key
-        self.present = tuple(present)
+        self.present: tuple[str, ...] = tuple(present)
         super().__init__(path, key, self.present)
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class UnknownTargetError(GraphRunError, LookupError):
         self.path = path
         self.branch = branch
         self.chosen = chosen
-        self.ends = tuple(ends)
+        self.ends: tuple[str, ...] = tuple(ends)
         super().__init__(
             f"branch {branch!r} of node {path!r} chose {chosen!r}, which is not one of its ends: "
             f"{', '.join(map(repr, self.ends))}"
@@ -164,8 +164,8 @@ class StepLimitExceeded(GraphRunError):
     ) -> None:
         self.path = path
         self.limit = limit
-        self.trail = tuple(trail)
-        self.next_nodes = tuple(next_nodes)
+        self.trail: tuple[tuple[str, ...], ...] = tuple(trail)
+        self.next_nodes: tuple[str, ...] = tuple(next_nodes)
         self.state = state
         shown = [" + ".join(step) for step in self.trail[-10:]]
         more = "… -> " if len(self.trail) > len(shown) else ""
@@ -185,8 +185,8 @@ class RunStalledError(GraphRunError):
 
     def __init__(self, path: str, waiting: Sequence[str], last: Sequence[str]) -> None:
         self.path = path
-        self.waiting = tuple(waiting)
-        self.last = tuple(last)
+        self.waiting: tuple[str, ...] = tuple(waiting)
+        self.last: tuple[str, ...] = tuple(last)
         where = f"graph {path!r}" if path else "the graph"
         after = f" after {', '.join(map(repr, self.last))}" if self.last else ""
         text = "; ".join(self.waiting) or "nothing is left to run"
@@ -217,7 +217,7 @@ class UnknownToolError(AnabranchError, LookupError):
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name = name
-        self.known = tuple(known)
+        self.known: tuple[str, ...] = tuple(known)
         super().__init__(name, self.known)
 
     def __str__(self) -> str:
@@ -274,7 +274,7 @@ class ToolFailedError(NodeError):
         self.tool = tool
         self.call_id = call_id
         self.position = position
-        self.results = tuple(results)
+        self.results: tuple[Message | None, ...] = tuple(results)
         super().__init__(path, f"tool {tool!r} (call {call_id!r})", cause)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -332,7 +332,7 @@ class VersionConflict(StoreError):
         self.found = found
         super().__init__(store, f"saving version {expected + 1} of log {id!r}", f"it is at version {found}")
         text = f"log {id!r} is at version {found}, not at {expected} as expected"
-        self.args = (f"{store}: {text}: it was written elsewhere meanwhile; load it again",)
+        self.args: tuple[Any, ...] = (f"{store}: {text}: it was written elsewhere meanwhile; load it again",)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.store, self.id, self.expected, self.found)
@@ -390,7 +390,7 @@ class CheckpointError(DurableError):
         self.run = run
         self.step = step
         super().__init__(f"run {run!r} stopped, since {step} could not be saved: {cause}")
-        self.__cause__ = cause
+        self.__cause__: BaseException | None = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.run, self.step, self.__cause__)

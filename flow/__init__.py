@@ -31,8 +31,10 @@ __all__ = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    """Load the agent when it is asked for: the command line's help needs no engine."""
-    if name in __all__:
-        return getattr(import_module(".react", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take any name for one that is exported
+
+    def __getattr__(name: str) -> Any:
+        """Load the agent when it is asked for: the command line's help needs no engine."""
+        if name in __all__:
+            return getattr(import_module(".react", __name__), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,7 +35,7 @@ class Policy:
     __slots__ = ("_combine", "name")
 
     def __init__(self, name: str, combine: Callable[[Sequence[Any]], Any]) -> None:
-        self.name = name
+        self.name: str = name
         self._combine = combine
 
     def __call__(self, values: Sequence[Any]) -> Any:
@@ -78,19 +78,19 @@ def _sum(values: Sequence[Any]) -> Any:
     return total
 
 
-Join = Policy("Join", _join)
+Join: Policy = Policy("Join", _join)
 """Text or bytes, one after the other."""
-Append = Policy("Append", _append)
+Append: Policy = Policy("Append", _append)
 """Lists or tuples, one after the other; a single value counts as a list of one."""
-Last = Policy("Last", lambda values: values[-1])
+Last: Policy = Policy("Last", lambda values: values[-1])
 """The value that came last."""
-First = Policy("First", lambda values: values[0])
+First: Policy = Policy("First", lambda values: values[0])
 """The value that came first."""
-Sum = Policy("Sum", _sum)
+Sum: Policy = Policy("Sum", _sum)
 """The values added up."""
-Max = Policy("Max", max)
+Max: Policy = Policy("Max", max)
 """The largest value."""
-Min = Policy("Min", min)
+Min: Policy = Policy("Min", min)
 """The smallest value."""
 
 
@@ -100,7 +100,7 @@ def _needs_registry(values: Sequence[Any]) -> Any:
     return concat(values)
 
 
-Merge = Policy("Merge", _needs_registry)
+Merge: Policy = Policy("Merge", _needs_registry)
 """Whatever :func:`concat` does with values of their type: text is joined, lists appended, dicts merged by key."""
 
 

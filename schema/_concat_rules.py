@@ -74,8 +74,8 @@ class Rule:
     __slots__ = ("family", "join")
 
     def __init__(self, family: str, join: Callable[[Walk, Values, Declared], Any]) -> None:
-        self.family = family
-        self.join = join
+        self.family: str = family
+        self.join: Callable[[Walk, Values, Declared], Any] = join
 
 
 class Walk:

@@ -20,7 +20,7 @@ from typing_extensions import TypeVar, override
 from ._stream import StreamReader
 from ._stream_backend import Waiter, current_backend
 from ._stream_place import Place, calling_place, drop_later, where
-from ._stream_source import PENDING, Signal, Source, as_stream_error
+from ._stream_source import PENDING, Postbox, Signal, Source, as_stream_error
 
 __all__ = ("Pipe", "StreamWriter", "pipe")
 
@@ -33,13 +33,15 @@ class PipeSource(Source):
 
     __slots__ = ("_capacity", "_failure", "_items", "_ready", "_senders", "writer_closed")
 
+    postbox: Postbox | None
+
     def __init__(self, capacity: int) -> None:
         super().__init__()
         self._capacity = capacity
         self._items: deque[Any] = deque()  # sent and not yet read
         self._senders: deque[_Sender] = deque()  # tasks that wait in send(), with their items
         self._ready = Signal()
-        self.writer_closed = False
+        self.writer_closed: bool = False
         self._failure: BaseException | None = None
 
     def poll(self) -> Any:

@@ -38,6 +38,8 @@ class OwnedSource(Source):
         "_scope", "_slot", "_started", "_task",
     )  # fmt: skip
 
+    postbox: Postbox | None
+
     def __init__(self, inner: Source) -> None:
         super().__init__()
         self._inner = inner

@@ -138,11 +138,11 @@ class Source:
     """All items are there already, as in ``StreamReader.of(...)``."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.closed = False
+        self.done: bool = False
+        self.closed: bool = False
         self.error: BaseException | None = None
         self.traceback: TracebackType | None = None
-        self.settled = True  # False: it is done, and something behind it still has to be closed
+        self.settled: bool = True  # False: it is done, and something behind it still has to be closed
         self.scope: StreamScope | None = None  # which closes this source at its exit
         self.postbox: Postbox | None = None  # to the loop in which somebody waited, if somebody did
 

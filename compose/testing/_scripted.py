@@ -51,7 +51,7 @@ class Scripted:
         self._waiting: list[_Call] = []
         self._news = anyio.Event()
         self.calls: list[Any] = []
-        self.cancelled = 0
+        self.cancelled: int = 0
 
     def as_node(self) -> Body:
         """Give the node's body, as the engine takes it."""

@@ -45,14 +45,16 @@ __all__ = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    """Load an adapter when it is asked for."""
-    if name == "AnthropicChat":
-        from ._anthropic import AnthropicChat
+if not TYPE_CHECKING:  # a checker would take any name for one that is exported
 
-        return AnthropicChat
-    if name in ("OpenAIChat", "OpenAIResponses"):
-        from . import _openai
+    def __getattr__(name: str) -> Any:
+        """Load an adapter when it is asked for."""
+        if name == "AnthropicChat":
+            from ._anthropic import AnthropicChat
 
-        return getattr(_openai, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return AnthropicChat
+        if name in ("OpenAIChat", "OpenAIResponses"):
+            from . import _openai
+
+            return getattr(_openai, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

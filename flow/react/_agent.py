@@ -18,8 +18,10 @@ from ._runs import AgentKeepOptions, AgentRuns
 from ._threads import Threads
 
 if TYPE_CHECKING:
+    from ...compose import Graph
     from ...compose._body import Body
     from ...compose._compile_keep import KeepOptions
+    from ...schema import Message
 
 OutputT = TypeVar("OutputT", default=Any)
 
@@ -123,7 +125,7 @@ class ReactAgent(Threads[OutputT]):
             name=name,
         )
         self.name = name
-        self.graph = build_graph(parts)
+        self.graph: Graph[list[Message], Message] = build_graph(parts)
         """The agent as a graph, to be nested in another."""
         self.runnable = self.graph.compile()
         busy, waiting = keep.pop("busy", "conflict"), keep.pop("waiting", "reject")

@@ -22,7 +22,7 @@ class AgentLimitExceeded(LimitExceeded):
 
     def __init__(self, limit: int, messages: Sequence[Message]) -> None:
         self.limit = limit
-        self.messages = list(messages)
+        self.messages: list[Message] = list(messages)
         super().__init__(self._text.format(limit=limit))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -59,33 +59,34 @@ __all__ = (
     "mcp_tools",
 )
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "_calculator": ("calculator",),
-        "_clock": ("clock_tool", "current_time"),
-        "_files": ("file_tools",),
-        "ask": (
-            "ChoiceQuestion",
-            "ConfirmQuestion",
-            "Decision",
-            "InputQuestion",
-            "MultiChoiceQuestion",
-            "ToolApproval",
-            "ask_choice",
-            "ask_confirm",
-            "ask_input",
-            "ask_multi_choice",
-            "confirm_risky",
-        ),
-        "errors": (
-            "CalculationError",
-            "FileAccessError",
-            "McpConnectionError",
-            "McpError",
-            "McpWarning",
-            "UnknownTimezoneError",
-        ),
-        "mcp": ("McpTool", "mcp_tools"),
-    },
-)
+if not TYPE_CHECKING:  # a checker would take any name for one that is exported
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "_calculator": ("calculator",),
+            "_clock": ("clock_tool", "current_time"),
+            "_files": ("file_tools",),
+            "ask": (
+                "ChoiceQuestion",
+                "ConfirmQuestion",
+                "Decision",
+                "InputQuestion",
+                "MultiChoiceQuestion",
+                "ToolApproval",
+                "ask_choice",
+                "ask_confirm",
+                "ask_input",
+                "ask_multi_choice",
+                "confirm_risky",
+            ),
+            "errors": (
+                "CalculationError",
+                "FileAccessError",
+                "McpConnectionError",
+                "McpError",
+                "McpWarning",
+                "UnknownTimezoneError",
+            ),
+            "mcp": ("McpTool", "mcp_tools"),
+        },
+    )

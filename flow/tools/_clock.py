@@ -142,4 +142,4 @@ def _system_clock() -> datetime:
     return datetime.now(UTC)
 
 
-current_time = clock_tool()
+current_time: FunctionTool[..., str] = clock_tool()
