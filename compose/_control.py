@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import CancelScope, from_thread
 from anyio.lowlevel import EventLoopToken, current_token
+
+from ._interrupted import Interrupted
+
+if TYPE_CHECKING:
+    from ..schema import StreamReader
 
 
 class RunControl:
@@ -65,7 +71,8 @@ class RunControl:
         if threading.get_ident() == self._thread:
             self._apply()
         else:
-            from_thread.run_sync(self._apply, token=self._token)
+            with suppress(RuntimeError):  # its event loop has ended, and so has the run
+                from_thread.run_sync(self._apply, token=self._token)
 
     def deadline(self) -> CancelScope:
         """Give the scope around a wait; called by the run, in its own task."""
@@ -73,6 +80,18 @@ class RunControl:
         self._scope = CancelScope(deadline=self._end)
         self._apply()
         return self._scope
+
+    async def receive(self, reader: StreamReader[Any], run: str) -> Any:
+        """Give the next chunk of a run's output, unless the time of a pause is up before.
+
+        Raises:
+            Interrupted: If so.
+            EndOfStream: If there is none.
+        """
+        with self.deadline() as scope:
+            return await reader.receive()
+        assert scope.cancelled_caught, "nothing else leads here"
+        raise Interrupted(run)
 
     def _apply(self, *_: Any) -> None:
         if self._grace is None or self._scope is None:

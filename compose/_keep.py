@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from anyio import CancelScope
+from anyio import CancelScope, EndOfStream
 
 from ..schema import StreamReader, concat
 from ._answers import UnknownAnswerTypeError, resolve, validated
 from ._codec import codec_for
 from ._interrupt import Interrupt, read_interrupt
 from ._interrupted import Interrupted, is_pause
-from ._owner import active, is_at_work, me
+from ._owner import active, at_work, is_at_work, one_of_me
 from ._part import open_questions, unblock
 from ._record import FORMAT, Keeping, Path, Record, adopt, read_document
 from ._scope import Scope, codecs_of
@@ -47,7 +47,7 @@ async def new_record(keeping: Keeping, run: str | None, thread: str | None) -> R
     """
     if run == "" or thread == "":
         raise ValueError("run= and thread= are names; leave them out to have none")
-    record = Record(keeping, uuid4().hex if run is None else run, thread, me())
+    record = Record(keeping, uuid4().hex if run is None else run, thread, one_of_me())
     record.doc = {"format": FORMAT, "run": record.id}
     if run is not None and await keeping.store.load(run) is not None:
         raise RunConflict(run, "there is such a run already; resume it, or begin one with another id")
@@ -70,7 +70,7 @@ async def old_record(keeping: Keeping, run: str, *, takeover: bool = False) -> R
         raise RunFinishedError(run, "it has ended; begin another one, or fork it from an earlier version")
     if head.status == "running" and not takeover and is_at_work(head.owner, head.updated, id(keeping.store), run):
         raise RunConflict(run, "somebody is at work on it; wait, or resume(…, takeover=True) if that cannot be")
-    record = Record(keeping, run, head.thread, me())
+    record = Record(keeping, run, head.thread, one_of_me())
     adopt(record, log, current_document(keeping, log))
     return record
 
@@ -89,7 +89,7 @@ async def load(keeping: Keeping, run: str, version: int | None = None) -> Stored
 
 
 def current_document(keeping: Keeping, log: StoredLog) -> dict[str, Json]:
-    """Read a run's document, brought up to date if another graph wrote it."""
+    """Read a run's document, brought up to date if another graph wrote it; it is then written whole again."""
     doc = read_document(log)
     if log.head.graph == keeping.graph:
         return doc
@@ -109,6 +109,16 @@ def pending(record: Record) -> list[Interrupt]:
     """Give everything that a run waits for."""
     with reading(record):
         return [read_interrupt(record, tree) for _, tree in open_questions(record.at(GRAPH), GRAPH)]
+
+
+def block_what_asks(record: Record) -> None:
+    """Note of what was asked in a stream that was being read already that its node is not run before an answer."""
+    if record.is_pausing:
+        return
+    tasks: dict[str, dict[str, Any]] = record.at((*GRAPH, "tasks")) or {}
+    for name, task in tasks.items():
+        if not task.get("blocked") and any(True for _ in open_questions(task, ())):
+            record.put((*GRAPH, "tasks", name, "blocked"), True)
 
 
 async def go_on_with(record: Record, answers: Answers, *, asks: bool) -> None:
@@ -179,10 +189,11 @@ def reading(record: Record) -> Generator[None]:
 
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         if isinstance(error, DamagedRecordError):
             raise
-        raise DamagedRecordError(f"run {record.id!r}", f"it is not what was written ({error})") from error
+        why = f"{type(error).__name__}: {error}"[:300]
+        raise DamagedRecordError(f"run {record.id!r}", f"it is not what was written ({why})") from error
 
 
 # -- running ---------------------------------------------------------------------------------------------------
@@ -206,6 +217,7 @@ class AtWork:
         if self._mark in active:
             raise RunConflict(self._record.id, "this process is at work on it already")
         active.add(self._mark)
+        at_work.add(self._record.owner)
         return self
 
     async def done(self, run: Run, output: Any) -> None:
@@ -219,6 +231,7 @@ class AtWork:
     async def paused(self) -> Interrupted:
         """Note that the run has stopped; give what says so, with everything that it waits for."""
         self._over = True
+        block_what_asks(self._record)
         with CancelScope(shield=True):
             await self._record.commit("the pause", "paused", owner=None)
         return Interrupted(self._record.id, pending(self._record))
@@ -226,7 +239,7 @@ class AtWork:
     async def failed(self, error: Exception) -> None:
         """Note that the run has failed, so that it can be resumed where it failed."""
         self._over = True
-        if isinstance(error, DurableError):
+        if self._record.failure is not None:
             return  # nothing can be saved, or somebody else saves
         self._record.put(("error",), f"{type(error).__name__}: {error}")
         try:
@@ -237,6 +250,7 @@ class AtWork:
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         active.discard(self._mark)
+        at_work.discard(self._record.owner)
         if self._over:
             return
         if error is not None and is_pause(error):
@@ -244,7 +258,7 @@ class AtWork:
         if isinstance(error, Exception):
             await self.failed(error)
         elif self._record.is_stored:
-            with CancelScope(shield=True), suppress(DurableError):  # then it can be resumed when the lease is over
+            with CancelScope(shield=True), suppress(DurableError):  # then it can be resumed when this process has ended
                 await self._record.commit("that it was left", "running", owner=None)
 
 
@@ -256,17 +270,20 @@ def guarded(work: AtWork, record: Record, run: Run, reader: StreamReader[Any]) -
         seen: list[Any] = []
         try:
             async with reader:
-                async for chunk in reader:
-                    seen.append(chunk)
+                while True:
+                    control = run.control
+                    seen.append(await (reader.receive() if control is None else control.receive(reader, record.id)))
                     if len(seen) > before:
-                        yield chunk
-        except Interrupted:
-            record.put(("delivered",), max(len(seen), before))
-            raise await work.paused() from None
-        except Exception as error:
-            await work.failed(error)
+                        yield seen[-1]
+        except EndOfStream:
+            await work.done(run, _together(run, seen))
+        except BaseException as error:
+            if is_pause(error):
+                record.put(("delivered",), max(len(seen), before))
+                raise await work.paused() from None
+            if isinstance(error, Exception):
+                await work.failed(error)
             raise
-        await work.done(run, _together(run, seen))
 
     return StreamReader._from_generator(chunks(), feeds=(reader,))  # pyright: ignore[reportPrivateUsage]
 

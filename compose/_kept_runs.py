@@ -313,6 +313,7 @@ class KeptRuns(KeptLooks[OutputT]):
 
         resolved = resolve(self.plan, options, sink)
         resolved.run_id = record.id
+        record.control = resolved.given.control
         return Run(self.plan, packets, resolved, None, "", _keep.scope_of(record, self.plan))
 
 

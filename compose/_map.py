@@ -172,7 +172,7 @@ async def _run_kept_item(part: Part, frame: Frame, item: Body, number: int, valu
     found = part.result
     if found is not None:
         return codec_for(item.output).decode(found["value"])
-    if part.blocked:
+    if part.blocked or part.record.is_pausing:
         raise Interrupted(part.record.id)
     current_part.set(part)  # the context is the item's own
     try:

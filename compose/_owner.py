@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 
 LEASE = 60.0
@@ -13,6 +14,10 @@ LEASE = 60.0
 
 active: set[tuple[int, str]] = set()
 """The runs that this process is at work on: the identity of the store, and the id."""
+
+at_work: set[str] = set()
+"""Those who are at work in this process, each on one run; by which store makes no difference."""
+_numbers = count(1)
 
 
 @lru_cache(maxsize=1)
@@ -23,6 +28,11 @@ def _of_process(pid: int) -> str:
 def me() -> str:
     """Name this process."""
     return _of_process(os.getpid())  # by number, since a process may have forked
+
+
+def one_of_me() -> str:
+    """Name one who is at work in this process: a run that another one here goes on with meanwhile has two of them."""
+    return f"{me()} {next(_numbers)}"
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +51,8 @@ def _started(pid: int) -> str:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return "-"
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    return "ended" if fields[0] in ("Z", "X") else fields[19]  # nobody has asked yet how it has ended
 
 
 def is_at_work(owner: str | None, updated: float, store: int, run: str) -> bool:
@@ -50,11 +61,13 @@ def is_at_work(owner: str | None, updated: float, store: int, run: str) -> bool:
         return False
     if owner == me():
         return (store, run) in active
+    if owner.startswith(f"{me()} "):
+        return owner in at_work
     host, _, rest = owner.partition(" ")
     if host != machine():
         return time.time() - updated < LEASE
     number, _, started = rest.partition(" ")
-    return number.isdigit() and _lives(int(number), started)
+    return number.isdigit() and _lives(int(number), started.partition(" ")[0])
 
 
 def _lives(pid: int, started: str) -> bool:

@@ -100,14 +100,20 @@ class Part:
 
     def block(self) -> None:
         """Note that it stopped at a question: it is not run again before something in it was answered."""
-        if self.unanswered or any(True for _ in open_questions(self.record.at(self.path), ())):
+        waits = self.unanswered or not self.record.is_pausing  # what was cut off beside a question can go on
+        if waits and any(True for _ in open_questions(self.record.at(self.path), ())):
             self.record.put((*self.path, "blocked"), True)
 
     def hold(self, kind: str) -> None:
         """Stop here until the run is resumed."""
         address = [*self.address, kind]
         self.put("asked", kind, {"id": "/".join(address), "address": list(address), "kind": kind})
-        self.block()
+        self.record.put((*self.path, "blocked"), True)
+
+
+def numbered(name: str, number: int) -> str:
+    """Name the n-th of those with one name: the first like itself, unless it could be taken for a later one."""
+    return name if number == 1 and "#" not in name else f"{name}#{number}"
 
 
 def open_questions(tree: Json, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -23,6 +23,7 @@ from ._tracker import Op, apply
 from .errors import CheckpointError, DamagedRecordError, DurableError, RunConflict, StoreError, VersionConflict
 
 if TYPE_CHECKING:
+    from ._control import RunControl
     from ._interrupt import Interrupt
     from ._scope import Scope
 
@@ -88,6 +89,8 @@ class Record:
         self.failure: DurableError | None = None
         """Why nothing can be saved any more; user code may have swallowed it, and the run stops all the same."""
         self._keeps_ops = keeping.durability == "step"
+        self.control: RunControl | None = None
+        """By what the run can be paused from outside."""
 
     # -- the document ------------------------------------------------------------------------------------------
 
@@ -157,6 +160,11 @@ class Record:
             self._ops.append(op)
 
     # -- the log -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_pausing(self) -> bool:
+        """Whether a pause was asked for from outside."""
+        return self.control is not None and self.control.pausing
 
     @property
     def is_stored(self) -> bool:
@@ -358,3 +366,5 @@ def adopt(record: Record, log: StoredLog, doc: Mapping[str, Json]) -> None:
     record.thread = log.head.thread
     sizes = [len(entry.data) for entry in log.entries]
     record.kept = Kept(log.head.version, sizes[0], sum(sizes[1:]), log.head.created)
+    if log.head.graph != record.keeping.graph:
+        record.kept.snapshot_size = -ROOM  # it was brought up to date: changes do not follow on what is stored

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ._apart import CONTAINERS, apart
 from ._codec import Codec, Json, codec_for
 from ._codec_part import Items, always
-from ._part import Part
+from ._part import Part, numbered
 from .errors import CheckpointError, DamagedRecordError, UnsavableValueError
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Task(Part):
     __slots__ = ("context", "known", "name", "node", "noted", "phase", "sent", "value")
 
     def __init__(self, scope: Scope, name: str, node: NodePlan, visit: int, sent: Mapping[int, Any]) -> None:
-        key = node.key if visit == 1 else f"{node.key}#{visit}"
-        super().__init__(scope.record, (*scope.path, "tasks", name), (*scope.address, key))
+        address = (*scope.address, numbered(node.key, visit))
+        super().__init__(scope.record, (*scope.path, "tasks", name), address)
         self.name = name
         self.node = node
         self.sent = sent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from ._codec import codec_for
 from ._context import class_of, current_frame
-from ._part import current_part
+from ._part import current_part, numbered
 from ._types import resolve_hints
 from .errors import StepMismatchError, UnsavableTypeError, UnsavableValueError
 
@@ -75,7 +75,7 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
     if part is None:
         return await _call(Step(name, _key_without_record(name)), function, args, kwargs)
     number = part.number(f"step {name}")
-    label = part.stage + (name if number == 0 else f"{name}#{number + 1}")
+    label = part.stage + numbered(name, number + 1)
     place = "/".join(part.address)
     given = _arguments(args, kwargs)
     codec = _result_codec(function)

@@ -83,7 +83,7 @@ class KeptWork:
 
             message: Message = codec_for(Message).decode(found["value"])
             return message
-        self.paused = self._part.blocked
+        self.paused = self._part.blocked or self._part.record.is_pausing
         return None
 
     def _stopped(self, error: BaseException) -> None:
