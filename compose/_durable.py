@@ -383,7 +383,7 @@ class DurableRun:
             value = await self._run_body(task, context, await self._prepared(task, context))
             if isinstance(value, Live):
                 return value
-            if task.unanswered:  # the node has swallowed the pause
+            if task.waits:  # the node has swallowed the pause
                 raise Interrupted(self.record.id, task.unanswered)
             if self.frontier.in_rounds:
                 return value

@@ -191,6 +191,7 @@ def _note(part: Part, question: Interrupt) -> None:
     }
     part.put("asked", question.address[-1], tree)
     part.record.asked[question.id] = question
+    part.record.asks = True
 
 
 def _given(part: Part, question: Interrupt) -> tuple[Any] | None:

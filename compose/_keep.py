@@ -137,6 +137,7 @@ async def go_on_with(record: Record, answers: Answers, *, asks: bool) -> None:
     """
     with reading(record):
         questions = {tree["id"]: (path, tree) for path, tree in open_questions(record.at(GRAPH), GRAPH)}
+    record.asks = bool(questions)
     for id in answers:
         if id not in questions:
             known = ", ".join(map(repr, questions)) or "nothing"
@@ -249,8 +250,14 @@ class AtWork:
             error.add_note(f"and this could not be saved: {second}")
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        active.discard(self._mark)
-        at_work.discard(self._record.owner)
+        try:
+            await self._leave(error)
+        finally:
+            self._record.over = True
+            active.discard(self._mark)
+            at_work.discard(self._record.owner)
+
+    async def _leave(self, error: BaseException | None) -> None:
         if self._over:
             return
         if error is not None and is_pause(error):
@@ -276,6 +283,9 @@ def guarded(work: AtWork, record: Record, run: Run, reader: StreamReader[Any]) -
                     if len(seen) > before:
                         yield seen[-1]
         except EndOfStream:
+            if record.asks and any(True for _ in open_questions(record.at(GRAPH), GRAPH)):  # it was swallowed
+                record.put(("delivered",), max(len(seen), before))
+                raise await work.paused() from None
             await work.done(run, _together(run, seen))
         except BaseException as error:
             if is_pause(error):

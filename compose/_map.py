@@ -181,7 +181,7 @@ async def _run_kept_item(part: Part, frame: Frame, item: Body, number: int, valu
         if is_pause(error):
             part.block()
         raise
-    if part.unanswered:  # the item has swallowed the pause
+    if part.waits:  # the item has swallowed the pause
         part.block()
         raise Interrupted(part.record.id)
     part.finish(codec_for(item.output).encode(result))

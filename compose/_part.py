@@ -94,6 +94,13 @@ class Part:
     # -- waiting for answers -----------------------------------------------------------------------------------
 
     @property
+    def waits(self) -> bool:
+        """Whether something was asked in it and has no answer; at its end that means that it swallowed the pause."""
+        if self.unanswered:
+            return True
+        return self.record.asks and any(True for _ in open_questions(self.record.at(self.path), ()))
+
+    @property
     def blocked(self) -> bool:
         """Whether it stopped at a question, and no question of it was answered since."""
         return self.record.at((*self.path, "blocked")) is True
@@ -117,20 +124,28 @@ def numbered(name: str, number: int) -> str:
 
 
 def open_questions(tree: Json, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Find the questions without an answer in a part of a document, with their paths, in their order."""
+    """Find the questions without an answer in a part of a document, with their paths, in the order of places."""
     if not isinstance(tree, dict):
         return
     asked = tree.get("asked")
     if isinstance(asked, dict):
-        for name, question in asked.items():
+        for name, question in sorted(asked.items(), key=_in_order):
             if isinstance(question, dict) and "answer" not in question and "raw" not in question:
                 yield (*path, "asked", name), question
     for key, inner in tree.items():
         if key in ("tasks", "parts") and isinstance(inner, dict):
-            for name, one in inner.items():
+            for name, one in sorted(inner.items(), key=_in_order):
                 yield from open_questions(one, (*path, key, name))
         elif key == "graph" or key.startswith("graph "):
             yield from open_questions(inner, (*path, key))
+
+
+def _in_order(item: tuple[str, Any]) -> tuple[str, int, str]:
+    """Sort places by their numbers, whichever came first."""
+    name = item[0]
+    words = name.rstrip("0123456789")
+    digits = name[len(words) :]
+    return words, int(digits[:18] or -1), name
 
 
 def unblock(record: Record, path: Path) -> None:

@@ -89,6 +89,10 @@ class Record:
         self.failure: DurableError | None = None
         """Why nothing can be saved any more; user code may have swallowed it, and the run stops all the same."""
         self._keeps_ops = keeping.durability == "step"
+        self.asks = False
+        """Whether something may be asked that has no answer."""
+        self.over = False
+        """Whether this process has left the run; what it still has at work does not belong to it any more."""
         self.control: RunControl | None = None
         """By what the run can be paused from outside."""
 
@@ -171,6 +175,17 @@ class Record:
         """Whether anything of the run is in the store."""
         return self.kept.version > 0
 
+    def check_open(self) -> None:
+        """Refuse to go on where nothing can be saved.
+
+        Raises:
+            DurableError: If so.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if self.over:
+            raise RunConflict(self.id, "it has stopped, and this was left running; await in a node what it starts")
+
     async def step_done(self, where: Callable[[], str]) -> None:
         """Write what was noted, if every step is to be written before the next begins."""
         if self._keeps_ops:
@@ -187,8 +202,7 @@ class Record:
         """
         wanted = self._noted
         await self._turn()
-        if self.failure is not None:
-            raise self.failure
+        self.check_open()
         if status == "running" and owner == "" and 0 < wanted <= self._written:
             return  # with what somebody else has committed
         self._saving = True

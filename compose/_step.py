@@ -84,6 +84,7 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
         if found["arguments"] != given:
             raise StepMismatchError(place, label, found["arguments"], given)
         return codec.decode(found["result"])
+    part.record.check_open()
     result = await _call(Step(label, _key(part, label)), function, args, kwargs)
     part.put("steps", label, {"arguments": given, "result": codec.encode(result)})
     await part.record.commit(f"step {label!r} at {place!r}")

@@ -96,7 +96,7 @@ class KeptWork:
         return f"the answer to call {self.current.id!r} at {'/'.join(self._part.address)!r}"
 
     async def _finished(self, message: Message | None) -> Message | None:
-        if self._part.unanswered:  # the tool has swallowed the pause
+        if self._part.waits:  # the tool has swallowed the pause
             self._part.block()
             self.paused = True
             return None
