@@ -1,6 +1,7 @@
-"""The command line: `anabranch ask`, `anabranch run`, `anabranch draw`.
+"""The command line: `anabranch ask`, `anabranch resume`, `anabranch runs`, `anabranch run`, `anabranch draw`.
 
-Exit status: 0 done, 1 the run failed, 2 the command was used wrongly, 130 interrupted by Ctrl-C.
+Exit status: 0 done, 1 the run failed, 2 the command was used wrongly, 3 the run was saved and waits for an answer,
+130 interrupted by Ctrl-C.
 """
 
 from __future__ import annotations

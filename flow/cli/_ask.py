@@ -3,28 +3,82 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ...compose import RunEnded
-from ...schema import ChatModel
+from ...compose import CheckpointStore, Interrupted, RunEnded, RunOptions, RunPaused
+from ...schema import ChatModel, Message
 from ...schema.errors import MissingExtraError
 from ..models import MissingKey, OfflineModel, model_named
-from ..react import ReactAgent
-from ..tools import FileAccessError, calculator, current_time, file_tools
+from ..react import ReactAgent, TurnOptions, Waiting
+from ..tools import Decision, FileAccessError, calculator, confirm_risky, current_time, file_tools
+from ._asked import ask_on_the_spot, is_interactive
+from ._kept import Settings, check_name, open_store, show_stream, show_text, waiting_told
 from ._output import Line
 from ._trace import Trace
 from .errors import UsageError
 
 
-def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: bool) -> Coroutine[Any, Any, None]:
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What `anabranch ask` is told about keeping the run."""
+
+    store: Path | None
+    run: str | None
+    thread: str | None
+    waiting: Waiting
+
+    def check(self) -> None:
+        """Refuse what does not fit together.
+
+        Raises:
+            UsageError: If there is no store where one is needed, or no such folder.
+        """
+        for option, name in (("--run", self.run), ("--thread", self.thread)):
+            if name is not None and self.store is None:
+                raise UsageError(f"{option} needs a store; add --store runs.db")
+            check_name(option, name)
+
+    def options(self) -> TurnOptions:
+        """Give what the agent is told."""
+        given: TurnOptions = {}
+        if self.run is not None:
+            given["run"] = self.run
+        if self.thread is not None:
+            given["thread"] = self.thread
+            given["waiting"] = self.waiting
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The agent that is asked, and how its questions are answered."""
+
+    agent: ReactAgent
+    options: RunOptions | None
+
+
+def ask_agent(
+    question: str,
+    *,
+    folder: Path,
+    model: str,
+    confirm: Sequence[str],
+    keep: Keep,
+    stream: bool,
+    trace: bool,
+) -> Coroutine[Any, Any, None]:
     """Make the agent, and give what asks it.
 
     Args:
         question: The question.
         folder: What the file tools may read.
         model: The model's name.
+        confirm: The names of the tools whose calls a person has to allow.
+        keep: How the run is kept.
         stream: Whether to print the answer while it is made.
         trace: Whether to show the steps on stderr.
 
@@ -32,19 +86,68 @@ def ask_agent(question: str, *, folder: Path, model: str, stream: bool, trace: b
         The work that is left to do.
 
     Raises:
-        UsageError: If the question is empty, or there is no such folder or model; nothing has run.
+        UsageError: If the question is empty, or there is no such folder, tool or model; nothing has run.
     """
     if not question.strip():
         raise UsageError("the question is empty")
+    keep.check()
+    interactive = is_interactive()
+    if confirm and keep.store is None and not interactive:
+        raise UsageError("--confirm needs somebody to ask: run it in a terminal, or add --store runs.db")
+    store = None if keep.store is None else open_store(keep.store)
+    # What does not hold for every machine and folder is said at once; the name of a model is kept as it was given.
+    settings = Settings(folder=str(folder.absolute() if store else folder), model=model, confirm=list(confirm))
+    chat = _model(model)
+    agent = _agent(settings, chat, store)
+    asked = Asked(agent, _options(interactive=interactive))
+    said = Message.user(question) if store is None else settings.question(question)
+    return _ask(asked, said, keep, store, chat, stream=stream, trace=trace)
+
+
+async def _ask(
+    asked: Asked, question: Message, keep: Keep, store: Any, chat: ChatModel, *, stream: bool, trace: bool
+) -> None:
+    agent, options = asked.agent, asked.options
+    kept = keep.options()
+    async with _closing(chat, store), waiting_told(keep.store):
+        if trace:
+            await show(agent.events(question, options, **kept))
+        elif stream:
+            await show_stream(agent.stream(question, options, **kept))
+        else:
+            await show_text((await agent.generate(question, options, **kept)).text)
+
+
+@asynccontextmanager
+async def make_agent(settings: Settings, store: CheckpointStore, *, interactive: bool) -> AsyncGenerator[Asked, None]:
+    """Make the agent again that was asked.
+
+    Raises:
+        UsageError: If there is no such folder, tool or model any more.
+    """
+    chat = _model(settings.model)
+    async with _closing(chat, None):
+        yield Asked(_agent(settings, chat, store), _options(interactive=interactive))
+
+
+def _agent(settings: Settings, chat: ChatModel, store: CheckpointStore | None) -> ReactAgent:
     try:
-        tools = [calculator, current_time, *file_tools(folder)]
+        tools = [calculator, current_time, *file_tools(settings.folder)]
     except FileAccessError as error:
         raise UsageError(f"--folder: {error}") from error
-    chat = _model(model)
-    agent = ReactAgent(chat, tools=tools)
-    if trace:
-        return _closing(chat, _trace(agent, question))
-    return _closing(chat, _stream(agent, question) if stream else _generate(agent, question))
+    names = [tool.info.name for tool in tools]
+    for name in settings.confirm:
+        if name not in (*names, "all"):
+            raise UsageError(f"--confirm: there is no tool {name!r}; there are {', '.join(names)}, and all")
+    asked_before = names if "all" in settings.confirm else settings.confirm
+    middlewares = [confirm_risky(tools=asked_before)] if asked_before else []
+    if store is None:
+        return ReactAgent(chat, tools=tools, middlewares=middlewares)
+    return ReactAgent(chat, tools=tools, middlewares=middlewares, store=store, answers=[bool, Decision])
+
+
+def _options(*, interactive: bool) -> RunOptions | None:
+    return RunOptions(on_interrupt=ask_on_the_spot) if interactive else None
 
 
 def _model(name: str) -> ChatModel:
@@ -59,35 +162,30 @@ def _model(name: str) -> ChatModel:
         raise UsageError(f"--model: {error}") from error
 
 
-async def _closing(model: ChatModel, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work, and close what connections the model has opened for it."""
+@asynccontextmanager
+async def _closing(model: ChatModel, store: Any) -> AsyncGenerator[None, None]:
+    """Close what connections the model and the store have opened, after the work."""
     try:
-        await work
+        yield
     finally:
         if not isinstance(model, OfflineModel):
             await cast("Any", model).aclose()
+        if store is not None:
+            await store.aclose()
 
 
-async def _trace(agent: ReactAgent, question: str) -> None:
-    """Show every step while it happens, and print the answer when it is known to be one."""
+async def show(opened: Any) -> None:
+    """Show every step while it happens, and print the answer when it is known to be one.
+
+    Raises:
+        Interrupted: The run has stopped for an answer.
+    """
     line, trace = Line(), Trace()
-    async with agent.events(question) as events:
+    async with opened as events:
         async for event in events:
             trace.show(event)
+            if isinstance(event, RunPaused):
+                raise Interrupted(event.run, event.interrupts)
             if isinstance(event, RunEnded) and not event.path:
                 line.write(event.output.text)
-    line.end()
-
-
-async def _generate(agent: ReactAgent, question: str) -> None:
-    line = Line()
-    line.write((await agent.generate(question)).text)
-    line.end()
-
-
-async def _stream(agent: ReactAgent, question: str) -> None:
-    line = Line()
-    async with agent.stream(question) as reader:
-        async for chunk in reader:
-            line.write(chunk.text)
     line.end()

@@ -9,3 +9,7 @@ class UsageError(Exception):
 
 class OutputClosed(Exception):
     """Whoever read the standard output has stopped reading: there is nobody left to write for."""
+
+
+class RunWaits(Exception):
+    """A run was saved and waits for an answer, which was said: exit status 3."""
