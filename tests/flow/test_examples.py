@@ -217,3 +217,51 @@ def test_the_loop_by_hand_runs_as_a_script() -> None:
     status, out, err = run_script("react_by_hand", "What is 6 * 7?")
     assert (status, out) == (0, "6 * 7 = 42\n")
     assert err.startswith("offline model: ")
+
+
+# --- edit_files ------------------------------------------------------------------------------------------------------
+
+
+def start_editing(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, str(EXAMPLES / "edit_files.py"), str(folder), "lock", "sluice lock", *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("edits", [1, 7])
+def test_an_agent_that_edits_files_is_killed_and_goes_on(tmp_path: Path, edits: int) -> None:
+    for number in range(12):
+        (tmp_path / f"{number:02}.md").write_text(f"# Page {number}\n\nA lock is a lock.\n")
+    (tmp_path / "other.md").write_text("nothing here\n")
+
+    asking = start_editing(tmp_path)
+    out, _ = asking.communicate(timeout=60)
+    assert asking.returncode == 3
+    assert out.count("call the tool 'replace_text'") == 12
+    assert "sluice" not in (tmp_path / "00.md").read_text()
+
+    editing = start_editing(tmp_path, "--answer", "yes")
+    assert editing.stderr is not None
+    for _ in range(edits):
+        assert editing.stderr.readline().startswith("edited ")
+    editing.kill()
+    editing.communicate(timeout=60)
+
+    going_on = start_editing(tmp_path)
+    out, _ = going_on.communicate(timeout=60)
+    assert (going_on.returncode, out) == (0, "I have changed 12 of 12 files.\n")
+    for number in range(12):
+        expected = f"# Page {number}\n\nA sluice lock is a sluice lock.\n"
+        assert (tmp_path / f"{number:02}.md").read_text() == expected
+    assert (tmp_path / "other.md").read_text() == "nothing here\n"
+
+
+def test_edits_that_are_not_allowed_are_not_made(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A lock.\n")
+    asking = start_editing(tmp_path)
+    asking.communicate(timeout=60)
+    assert asking.returncode == 3
+    refusing = start_editing(tmp_path, "--answer", "no")
+    out, _ = refusing.communicate(timeout=60)
+    assert (refusing.returncode, out) == (0, "I have changed 0 of 1 files.\n")
+    assert (tmp_path / "a.md").read_text() == "A lock.\n"
