@@ -18,7 +18,7 @@ from ._runs import AgentKeepOptions, AgentRuns
 from ._threads import Threads
 
 if TYPE_CHECKING:
-    from ...compose import Graph
+    from ...compose import Graph, Runnable
     from ...compose._body import Body
     from ...compose._compile_keep import KeepOptions
     from ...schema import Message
@@ -127,7 +127,7 @@ class ReactAgent(Threads[OutputT]):
         self.name = name
         self.graph: Graph[list[Message], Message] = build_graph(parts)
         """The agent as a graph, to be nested in another."""
-        self.runnable = self.graph.compile()
+        self.runnable: Runnable[list[Message], Message] = self.graph.compile()
         busy, waiting = keep.pop("busy", "conflict"), keep.pop("waiting", "reject")
         kept = self.graph.compile(**cast("KeepOptions", keep)) if keep else self.runnable
         self._runs = AgentRuns(kept, busy, waiting)

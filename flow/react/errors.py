@@ -96,7 +96,7 @@ class TurnUnfinished(AnabranchError):
     def __init__(self, thread: str, run: str, interrupts: Sequence[Interrupt], why: str) -> None:
         self.thread = thread
         self.run = run
-        self.interrupts = tuple(interrupts)
+        self.interrupts: tuple[Interrupt, ...] = tuple(interrupts)
         self.why = why
         super().__init__(
             f"the last turn of thread {thread!r}, run {run!r}, has not ended: {why}; resume({run!r}) goes on with it, "
