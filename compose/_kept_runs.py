@@ -245,9 +245,11 @@ class KeptRuns(KeptLooks[OutputT]):
     ) -> Record:
         """Read a run, test the answers, and note that this process goes on with it."""
         from . import _keep
+        from ._kept_check import check_document
 
         resolve(self.plan, options, None)
         record = await _keep.old_record(self._kept(), run, takeover=takeover)
+        check_document(record, self.plan)
         if answer is not MISSING:
             if answers is not None:
                 raise TypeError("give answers= by id, or answer= for the only question, not both")
