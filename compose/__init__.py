@@ -356,4 +356,5 @@ __all__ = (
     "with_call_ids",
 )
 
-__getattr__, __dir__ = lazy_exports(__name__, EXPORTS)
+if not TYPE_CHECKING:  # they would take any name for an exported one
+    __getattr__, __dir__ = lazy_exports(__name__, EXPORTS)

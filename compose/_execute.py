@@ -20,9 +20,11 @@ from ._run import Run
 from ._spec import Retry
 from ._state import StateCell
 from ._streams import boxed, chunks_to_value, node_reader
-from .errors import GraphRunError, NodeTimeoutError, StepLimitExceeded
+from .errors import DurableError, GraphRunError, InterruptError, NodeTimeoutError, StepLimitExceeded
 
 ONCE = Retry(attempts=1)
+FINAL = (InterruptError, DurableError)
+"""What will be no other at the next attempt: nobody can be asked, or nothing can be saved."""
 
 
 async def run_node(run: Run, node: NodePlan, packet: Packet) -> Packet:
@@ -226,6 +228,8 @@ async def execute(run: Run, node: NodePlan, packet: Packet) -> Packet:
         except Exception as error:
             original = error.__cause__ if isinstance(error, GraphRunError) and error.__cause__ else error
             if attempt == policy.attempts or not isinstance(original, policy.on):
+                raise
+            if isinstance(original, FINAL) or isinstance(error, FINAL):
                 raise
     raise AssertionError("the last attempt returns or raises")
 

@@ -331,8 +331,8 @@ async def _run_attempts(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutpu
             if entry.timeout is not None:
                 stream = timed_stream(entry.name, entry.timeout, entry.timeout, output)
             return stream if attempt == entry.retries else await with_first_chunk(stream)
-        except ToolArgumentsError:
-            raise  # the same arguments will not fit the next time either
+        except (ToolArgumentsError, InterruptError, DurableError):
+            raise  # it will be no other the next time
         except Exception:
             if attempt == entry.retries:
                 raise

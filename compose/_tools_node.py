@@ -221,9 +221,7 @@ class ToolsNode:
         works = self._works(message, frame)
         answers: list[Message | None]
         if len(works) == 1 and frame is not None:  # the context is the node's own
-            answers = [await works[0].answer()]
-            stop_if_paused(works)
-            return _complete(works, answers, frame)
+            return _complete(works, [await works[0].answer()], frame)
         answers = [None] * len(works)
         for group in self._groups(works):
             if len(group) == 1:
@@ -240,7 +238,6 @@ class ToolsNode:
                             raise error
                         answers[position] = answer
                         missing -= 1
-        stop_if_paused(works)
         return _complete(works, answers, frame)
 
     async def stream(self, message: Message) -> AsyncGenerator[list[Message | None], None]:
@@ -269,9 +266,9 @@ class ToolsNode:
                     slots: list[Message | None] = [None] * len(works)
                     slots[position] = piece
                     yield slots
-        stop_if_paused(works)
         if any(work.error is not None for work in works):
             _complete(works, [concat(found) if found else None for found in pieces], frame)
+        stop_if_paused(works)
 
     def _works(self, message: Message, frame: Frame | None) -> Sequence[AnyWork]:
         calls = message.tool_calls
@@ -362,7 +359,7 @@ def _require_ids(calls: Sequence[ToolCall]) -> None:
 
 
 def _complete(works: Sequence[AnyWork], answers: Sequence[Message | None], frame: Frame | None) -> list[Message]:
-    """Give the answers, or raise for the first call that the node has to fail for."""
+    """Give the answers, or raise for the first call that the node has to fail for, or else stop if any has asked."""
     for work in works:
         if work.error is None:
             continue
@@ -372,6 +369,7 @@ def _complete(works: Sequence[AnyWork], answers: Sequence[Message | None], frame
         if frame is not None:
             frame[0].fail(failed)
         raise failed
+    stop_if_paused(works)
     return [answer for answer in answers if answer is not None]
 
 

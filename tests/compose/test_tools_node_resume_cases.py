@@ -114,7 +114,6 @@ async def test_200_only_the_calls_that_asked_run_again_and_the_result_is_complet
     assert [answer.tool_call_id for answer in answers] == ["1", "2", "3", "4"]
 
 
-@pytest.mark.xfail(reason="the question is asked first, and the failure comes when the run is resumed")
 @both_modes
 @pytest.mark.parametrize("names", [("asks", "fails"), ("fails", "asks")])
 async def test_202_a_question_beside_a_failure_is_the_failure(names: tuple[str, ...], streams: bool) -> None:
