@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, cast, get_ar
 from typing_extensions import TypeVar, Unpack
 
 from ..schema import ChatModel, Message, StreamReader
+from ..schema._near import did_you_mean
 from ._body import Body, ShapeError
 from ._build import body_of, branch_spec, handler_spec, key_of
 from ._keys import END, START, End, Start, Trigger
@@ -385,7 +386,8 @@ def add_node(spec: GraphSpec, key: str, what: object, input: Any, output: Any, o
     unknown = sorted(options.keys() - NodeOptions.__annotations__.keys())
     if unknown:
         raise TypeError(
-            f"add_node({key!r}): unknown option {unknown[0]!r}; there are {sorted(NodeOptions.__annotations__)}"
+            f"add_node({key!r}): unknown option {unknown[0]!r}{did_you_mean(unknown[0], NodeOptions.__annotations__)}; "
+            f"there are {', '.join(sorted(NodeOptions.__annotations__))}"
         )
     if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"a node's key is a string, got {type(key).__name__}: {key!r}")

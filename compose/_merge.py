@@ -24,6 +24,9 @@ def class_of(value: Any) -> type[Any]:
     return kind
 
 
+EACH_ITS_OWN = "give each an output_key= of its own, or the node a merge= function"
+
+
 class MergeConflictError(ValueError):
     """Values do not merge; the scheduler adds where."""
 
@@ -121,7 +124,7 @@ def union(senders: Sequence[str], values: Sequence[Mapping[str, Any]]) -> dict[s
     for sender, value in zip(senders, values, strict=True):
         for key, item in value.items():
             if key in owner:
-                raise MergeConflictError(f"{owner[key]!r} and {sender!r} both sent the key {key!r}")
+                raise MergeConflictError(f"{owner[key]!r} and {sender!r} both sent the key {key!r}; {EACH_ITS_OWN}")
             owner[key] = sender
             merged[key] = item
     return merged

@@ -230,7 +230,8 @@ def _bound(path: str, node: NodePlan, given: Sequence[Any]) -> Body:
     for option in given:
         if not _takes(node, option):
             wanted = f"takes {kind.__name__}" if isinstance(kind, type) else "takes no options"
-            raise RunOptionsError(f"options at {path!r}: node {path!r} {wanted}, got {type(option).__name__}")
+            text = f"node {path!r} {wanted}, got {type(option).__name__}"
+            raise RunOptionsError(f"options at {path!r}: {text}; give them to a node that takes them")
     merged = given[0]
     for option in given[1:]:
         merged = merged | option if hasattr(merged, "__or__") else option

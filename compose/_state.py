@@ -218,7 +218,8 @@ def find_cell(run: Run, kind: Any) -> StateCell:
             found.append(type(cell.value).__name__)
         around = around.parent or caller(around)
     wanted = "a state" if kind is None else f"a state of type {getattr(kind, '__name__', kind)}"
-    there = f"there are {', '.join(found)}" if found else "no graph around has a state (Graph(state=…))"
+    others = f"there are {', '.join(found)}; ask for one of these, or give a graph around it that state"
+    there = others if found else "no graph around has a state (Graph(state=…))"
     raise StateError(f"{wanted} was asked for; {there}")
 
 

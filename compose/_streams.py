@@ -11,6 +11,7 @@ from anyio import EndOfStream, WouldBlock
 
 from ..schema import NO_VALUE, EmptyStreamError, SourceEnd, StreamReader, concat, merge
 from ._empty import empty_value
+from ._merge import EACH_ITS_OWN
 from ._plan import Check, NodePlan
 from ._types import value_type_name
 from .errors import GraphRunError, MergeError, ValueTypeError
@@ -173,7 +174,7 @@ def merged_reader(run: Run, node: NodePlan, packets: Mapping[int, StreamReader[A
         for key in chunk:
             if owner.setdefault(key, sender) != sender:
                 first, second = sorted((owner[key], sender), key=list(readers).index)
-                text = f"{first!r} and {second!r} both sent the key {key!r}"
+                text = f"{first!r} and {second!r} both sent the key {key!r}; {EACH_ITS_OWN}"
                 raise run.fail(MergeError(run.path(node), text))
         return chunk
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..schema._near import did_you_mean
 from ..schema.errors import AnabranchError
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ class ValueTypeError(GraphRunError, TypeError):
         self.edge = edge
         self.wanted = wanted
         self.got = got
-        super().__init__(f"{edge}: wanted {wanted}, got {got}")
+        super().__init__(
+            f"{edge}: wanted {wanted}, got {got}; give what is wanted there, or declare a type that takes it"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.edge, self.wanted, self.got)
@@ -124,7 +127,8 @@ class MissingKeyError(GraphRunError, KeyError):
 
     def __str__(self) -> str:
         there = ", ".join(map(repr, self.present)) or "no key at all"
-        return f"node {self.path!r} takes the key {self.key!r}, and its input has {there}"
+        hint = did_you_mean(self.key, self.present)
+        return f"node {self.path!r} takes the key {self.key!r}, and its input has {there}{hint or '; send that key'}"
 
 
 class UnknownTargetError(GraphRunError, LookupError):
@@ -137,7 +141,7 @@ class UnknownTargetError(GraphRunError, LookupError):
         self.ends: tuple[str, ...] = tuple(ends)
         super().__init__(
             f"branch {branch!r} of node {path!r} chose {chosen!r}, which is not one of its ends: "
-            f"{', '.join(map(repr, self.ends))}"
+            f"{', '.join(map(repr, self.ends))}{did_you_mean(chosen, ends)}"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -190,7 +194,8 @@ class RunStalledError(GraphRunError):
         where = f"graph {path!r}" if path else "the graph"
         after = f" after {', '.join(map(repr, self.last))}" if self.last else ""
         text = "; ".join(self.waiting) or "nothing is left to run"
-        super().__init__(f"{where} stopped{after} without reaching the end: {text}")
+        what = "let a branch or an edge lead on to END from there"
+        super().__init__(f"{where} stopped{after} without reaching the end: {text}; {what}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.waiting, self.last)
@@ -222,7 +227,8 @@ class UnknownToolError(AnabranchError, LookupError):
 
     def __str__(self) -> str:
         there = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools: answer without them"
-        return f"There is no tool {self.name!r}; {there}."
+        near = did_you_mean(self.name, self.known)
+        return f"There is no tool {self.name!r}{near}{'' if near else ';'} {there}."
 
 
 class ToolTimeoutError(AnabranchError, TimeoutError):
@@ -234,7 +240,10 @@ class ToolTimeoutError(AnabranchError, TimeoutError):
         super().__init__(name, seconds)
 
     def __str__(self) -> str:
-        return f"The tool {self.name!r} took longer than {self.seconds:g} s and was stopped; there is no result."
+        return (
+            f"The tool {self.name!r} took longer than {self.seconds:g} s and was stopped; there is no result. "
+            "Ask for less, or go on without it."
+        )
 
 
 class ToolCallCutError(AnabranchError, ValueError):
@@ -480,7 +489,7 @@ class AnswerTypeError(InterruptError):
         self.id = id
         self.wanted = wanted
         self.got = got
-        super().__init__(f"the answer to {id!r} must be {wanted}, got {got}")
+        super().__init__(f"the answer to {id!r} must be {wanted}, got {got}; give an answer of that type")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.id, self.wanted, self.got)

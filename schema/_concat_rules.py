@@ -108,7 +108,7 @@ class Walk:
         if len(families) > 1:
             names = [type(value).__name__ for value in values]
             shown = " and ".join(f"{name} (chunk {names.index(name)})" for name in dict.fromkeys(names))
-            raise ConcatError(f"the chunks are of types that do not mix: {shown}")
+            raise ConcatError(f"the chunks are of types that do not mix: {shown}; give chunks of one type")
         rule = next(iter(rules.values()))
         if rule is None and len(values) > 1:
             name = type(values[0]).__name__

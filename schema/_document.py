@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from typing_extensions import TypeForm, override
 
 from ._frozen import EMPTY, Extra, Value, freeze_mapping
+from ._near import did_you_mean
 from .errors import DocumentError
 
 __all__ = ("Document",)
@@ -112,7 +113,8 @@ class Document(Value, frozen=True):
         """
         if key not in self.metadata:
             keys = ", ".join(map(repr, self.metadata)) or "no metadata"
-            raise DocumentError(f"{self._name()} has no metadata {key!r}; it has {keys}")
+            near = did_you_mean(key, self.metadata)
+            raise DocumentError(f"{self._name()} has no metadata {key!r}; it has {keys}{near}")
         return cast("T", self.get(key, kind))
 
     def with_id(self, id: str) -> Document:

@@ -116,7 +116,7 @@ def _to_json(value: object) -> str:
             return json.dumps(_plain(value), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:  # pydantic's own are ValueErrors
         raise ToolResultError(
-            f"a tool gave a {type(value).__name__}, which cannot be written as JSON: {error}; "
+            f"a tool gave a value of type {type(value).__name__}, which cannot be written as JSON: {error}; "
             "return text, JSON values, models or dataclasses, or a ToolResult"
         ) from error
 

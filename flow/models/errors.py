@@ -83,15 +83,20 @@ class MissingKey(ModelError):
 class AccessDenied(ModelError):
     """The key is not valid, or may not do this, or has no credit left."""
 
+    _advice = "; check the key, what it may do, and its credit"
+
 
 class RateLimited(ModelError):
     """Too many requests or tokens in a short time; ``retry_after`` is the wait that the provider asks for, if any."""
 
     retryable = True
+    _advice = "; try again later, or ask less at once"
 
 
 class BadRequest(ModelError):
     """The provider does not accept the request: an unknown model or parameter, or a history that breaks its rules."""
+
+    _advice = "; check the model's name, the options and the history"
 
 
 class ContextTooLong(BadRequest):
@@ -103,19 +108,26 @@ class ContextTooLong(BadRequest):
 class Refused(ModelError):
     """The provider's content rules forbid the request or the answer."""
 
+    _advice = "; ask otherwise, or another model"
+
 
 class Unavailable(ModelError):
     """The provider could not be reached, failed, is overloaded, or broke off its answer."""
 
     retryable = True
+    _advice = "; try again later, or give the agent a fallback= model"
 
 
 class TimedOut(Unavailable, TimeoutError):
     """The provider took too long."""
 
+    _advice = "; raise timeout=, or try again later"
+
 
 class MalformedResponse(Unavailable):
     """What came back is not what the provider's protocol says, such as a gateway's HTML page."""
+
+    _advice = "; check base_url, and what stands between you and the provider"
 
 
 def _rebuild(kind: type[ModelError], fields: dict[str, Any]) -> ModelError:

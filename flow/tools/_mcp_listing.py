@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...schema import Risk, ToolInfo
+from ...schema._near import did_you_mean
 from ._mcp_link import Link, listed_tools, short
 from .errors import McpError
 
@@ -58,7 +59,8 @@ def chosen(tools: Sequence[ListedTool], include: Collection[str] | None, exclude
     for pattern in include or ():
         if not any(fnmatchcase(tool.name, pattern) for tool in tools):
             names = ", ".join(repr(tool.name) for tool in tools) or "none"
-            raise McpError(f"it has no tool {pattern!r}, which is to be included; its tools are: {names}")
+            hint = did_you_mean(pattern, [tool.name for tool in tools])
+            raise McpError(f"it has no tool {pattern!r}, which is to be included; its tools are: {names}{hint}")
     return [tool for tool in tools if (include is None or _fits(tool.name, include)) and not _fits(tool.name, exclude)]
 
 

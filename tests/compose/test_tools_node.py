@@ -135,7 +135,7 @@ async def test_191_unknown_names_are_told_to_the_model_by_default() -> None:
     )
 
     assert answers[0].is_error
-    assert answers[0].text == "There is no tool 'salry'; the tools are: company, salary."
+    assert answers[0].text == "There is no tool 'salry'; did you mean 'salary'? the tools are: company, salary."
     assert answers[1].text == "B Ltd"
 
 

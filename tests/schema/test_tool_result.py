@@ -110,10 +110,10 @@ def loop() -> list[Any]:
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (Opaque(), "a tool gave a Opaque, which cannot be written as JSON"),
-        ({"a": [Opaque()]}, "a tool gave a dict, which cannot be written as JSON.*Opaque"),
-        (b"\xff\xfe", "a tool gave a bytes"),
-        (loop(), "a tool gave a list.*Circular reference"),
+        (Opaque(), "a tool gave a value of type Opaque, which cannot be written as JSON"),
+        ({"a": [Opaque()]}, "a tool gave a value of type dict, which cannot be written as JSON.*Opaque"),
+        (b"\xff\xfe", "a tool gave a value of type bytes"),
+        (loop(), "a tool gave a value of type list.*Circular reference"),
         (chunks(), "it is a stream; concatenate its chunks first"),
     ],
 )

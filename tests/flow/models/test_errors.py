@@ -114,7 +114,7 @@ def test_an_error_says_who_what_and_what_to_do() -> None:
     )
     assert str(error) == "openai 'm-1': Slow down (429, busy, req_1); it asks to wait 2.5 s"
     assert str(ContextTooLong("Too long")) == "Too long; shorten the history or ask for fewer tokens"
-    assert str(BadRequest("No.")) == "No"
+    assert str(BadRequest("No.")) == "No; check the model's name, the options and the history"
 
 
 @pytest.mark.parametrize("kind", [RateLimited, TimedOut, ContextTooLong])
