@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ...compose import LogHead, ResumeError, Runnable, StoredLog
+from ...compose import LogHead, ResumeError, Runnable, StoredLog, UnknownRunError
 from ...compose._codec import codec_for, dump
+from ...compose._keep import reading
 from ...compose._record import FORMAT, seal
+from ...compose._scope import codecs_of
 from ...schema import Message, repair_history
 from ._state import AgentState
 from ._thread_log import MESSAGES
@@ -26,8 +28,29 @@ App = Runnable[list[Message], Message]
 
 async def ended_history(app: App, run: str, message: Message) -> AgentState:
     """Give the state that a run of the store ended with, its answer in the history."""
-    state = cast("AgentState", await app.state(run))
-    return completed(state, message)
+    state = cast("AgentState | None", await app.state(run))
+    return AgentState([message]) if state is None else completed(state, message)
+
+
+async def result_of(app: App, run: str) -> tuple[list[Message], Message | None] | None:
+    """Give the history and the answer of a run that has ended; no answer if it was given up.
+
+    Returns:
+        None if there is no such run, or only the mark that it was cleared away.
+    """
+    try:
+        record = await app._looked_up(run)  # pyright: ignore[reportPrivateUsage]
+    except UnknownRunError:
+        return None
+    kept, output, tree = (record.at(path) for path in (("given_up",), ("output",), ("graph", "state")))
+    with reading(record):
+        if kept is not None:
+            return cast("list[Message]", MESSAGES.decode(kept)), None
+        if tree is None:
+            return None
+        message: Message = MESSAGE.decode(output)
+        state = cast("AgentState", codecs_of(app.plan).state.decode(tree))
+    return completed(state, message).messages, message
 
 
 def completed(state: AgentState, message: Message) -> AgentState:

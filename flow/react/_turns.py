@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import anyio
 from anyio import CancelScope
 
 from ...compose import (
+    AnswersMissingError,
     Interrupt,
     Interrupted,
     ResumeError,
@@ -35,7 +36,7 @@ from ...compose import (
 )
 from ...compose._owner import active, is_at_work
 from ...schema import AnabranchError, Message, repair_history
-from ._run_logs import ended_history, given_up, mark, stopped_history
+from ._run_logs import ended_history, given_up, mark, result_of, stopped_history
 from ._seats import Busy, seat
 from ._state import AgentState
 from ._thread_log import OpenTurn, ThreadLog
@@ -85,7 +86,7 @@ class Turn:
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         active.discard(self._mark)
-        if self._ended or isinstance(error, Interrupted):
+        if self._ended:
             return
         with CancelScope(shield=True):
             try:
@@ -196,6 +197,10 @@ class Turns:
             if log.turn is None or log.turn.run != run:
                 yield None
                 return
+            try:
+                await log.write([], at_work=True)
+            except VersionConflict:
+                raise ThreadConflict(thread, run) from None
             turn = Turn(self, log, run, None, known=True)
             if not log.queue:
                 async with turn:
@@ -220,26 +225,27 @@ class Turns:
         way: Waiting,
     ) -> Sequence[Message]:
         """Do with a turn that has not ended what the caller chose; give what is still to be asked."""
-        interrupts = await self._interrupts(turn.run) if standing.kind == "paused" else ()
+        interrupts = () if standing.stored is None else await self._interrupts(turn.run)
         if way == "reject":
             raise TurnUnfinished(log.thread, turn.run, interrupts, _described(standing, interrupts))
         if way == "cancel":
             await self._give_up(log, turn, standing)
             return new
-        if new:
-            await log.write(log.add_to_queue(new), at_work=False)
-        if standing.kind == "paused":
+        paused, again = standing.kind == "paused", standing.kind == "gone"
+        if new or not paused:
+            await log.write(log.add_to_queue(new) if new else [], at_work=not paused)
+        if paused:
             raise Interrupted(turn.run, interrupts)
-        again = standing.kind == "gone"
-        if again:
-            await log.write([], at_work=True)
         async with Turn(self, log, turn.run, log.messages if again else None, known=True) as mine:
             if again:
                 await self._go_to_its_end(
                     mine, lambda: self.app.invoke(log.messages, options, run=turn.run, thread=log.thread)
                 )
             else:
-                await self._go_to_its_end(mine, lambda: self.app.resume(turn.run, None, options))
+                try:
+                    await self._go_to_its_end(mine, lambda: self.app.resume(turn.run, None, options))
+                except AnswersMissingError:
+                    raise Interrupted(turn.run, interrupts) from None
         return ()
 
     async def _interrupts(self, run: str) -> Sequence[Interrupt]:
@@ -264,12 +270,12 @@ class Turns:
     async def _standing(self, log: ThreadLog, turn: OpenTurn) -> Standing:
         stored = await self.store.load(turn.run)
         mine = id(self.store)
-        if stored is not None and stored.head.status == "done":
-            return Standing("done", stored)
         if (mine, log.id) in active:
             return Standing("busy", stored)
-        if stored is None:
-            return Standing("busy" if is_at_work(log.owner, log.updated, mine, log.id) else "gone")
+        if stored is None or stored.head.status == "done":
+            if is_at_work(log.owner, log.updated, mine, log.id):
+                return Standing("busy", stored)
+            return Standing("gone" if stored is None else "done", stored)
         head = stored.head
         if head.status == "running":
             busy = is_at_work(head.owner, head.updated, mine, head.id)
@@ -278,28 +284,26 @@ class Turns:
 
     async def settle_left(self, thread: str, run: str) -> None:
         """Note of a turn that nobody is at work on any more that this is so, and take it over if it has ended."""
-        log = await ThreadLog.read(self.keeping, thread)
-        if log.turn is None or log.turn.run != run:
-            return
-        stored = await self.store.load(run)
-        if stored is None:
-            await log.write([], at_work=False)
-        elif stored.head.status == "done":
-            await self._take_over(log, run)
+        while True:
+            log = await ThreadLog.read(self.keeping, thread)
+            if log.turn is None or log.turn.run != run:
+                return None
+            stored = await self.store.load(run)
+            if stored is not None and stored.head.status == "done":
+                return await self._take_over(log, run)
+            try:
+                return await log.write([], at_work=False)
+            except VersionConflict:
+                continue
 
     # -- ending ------------------------------------------------------------------------------------------------
 
     async def _take_over(self, log: ThreadLog, run: str) -> None:
-        """Make the messages of a run that has ended, or was given up, the thread's."""
-        record = await self.app._looked_up(run)  # pyright: ignore[reportPrivateUsage]
-        kept = record.doc.get("given_up")
-        if kept is not None:
-            messages = cast("list[Message]", _decoded(kept))
-            await self.end(log, run, messages, None, known=True)
-            return
-        message = await self.app.output(run)
-        state = await ended_history(self.app, run, message)
-        await self.end(log, run, state.messages, message, known=True)
+        """Make the messages of a run that has ended, or was given up, the thread's, unless somebody else has."""
+        found = await result_of(self.app, run)
+        if found is not None:
+            messages, answer = found
+            await self.end(log, run, messages, answer, known=True)
 
     async def end(
         self, log: ThreadLog, run: str, messages: Sequence[Message], answer: Message | None, *, known: bool
@@ -334,12 +338,6 @@ class Turns:
                 await mark(self.keeping, last.run, log.thread, answer)
         elif stored.head.version > 1 and stored.head.status == "done" and stored.head.thread == log.thread:
             await self._clear_away(last.run, log.thread, answer, known=last.known)
-
-
-def _decoded(tree: Any) -> Any:
-    from ._thread_log import MESSAGES
-
-    return MESSAGES.decode(tree)
 
 
 def _described(standing: Standing, interrupts: Sequence[Interrupt]) -> str:

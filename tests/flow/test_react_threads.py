@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
 
 from anabranch.compose import (
     CheckpointStore,
+    DamagedRecordError,
     Done,
     Interrupted,
     MemoryStore,
@@ -18,6 +23,7 @@ from anabranch.compose import (
     RunEnded,
     RunFinishedError,
     RunOptionsError,
+    SqliteStore,
     UnknownInterruptError,
     UnknownRunError,
     interrupt,
@@ -140,6 +146,69 @@ async def test_a_rewriter_shortens_what_is_remembered_and_older_versions_stay() 
     await agent.generate("q2", thread="c1")
     assert texts(await agent.thread("c1")) == ["user: q2", "assistant: a2"]
     assert texts(await agent.thread("c1", version=2)) == ANSWERED
+
+
+async def test_a_thread_that_is_shortened_begins_anew_in_the_store_and_keeps_its_versions() -> None:
+    store = MemoryStore()
+    words = "tide " * 200
+
+    def shorten(history: list[Message]) -> list[Message]:
+        return history[-1:]
+
+    agent = agent_of(store, *[f"{words}{n}" for n in range(40)], message_rewriter=shorten)
+    for number in range(40):
+        await agent.generate(f"q{number}", thread="c1")
+    assert any(version.snapshot for version in (await store.versions("thread/c1"))[1:])
+    log = await store.load("thread/c1")
+    assert log is not None
+    assert len(log.entries) < 40
+    history = await agent.thread_history("c1")
+    assert [one.version for one in history] == list(range(1, 81))
+    assert {one.messages for one in history[1::2]} == {2}
+    for version in (2, 32, 34, 48, 80):
+        assert texts(await agent.thread("c1", version)) == [
+            f"user: q{version // 2 - 1}",
+            f"assistant: {words}{version // 2 - 1}",
+        ]
+
+
+async def test_threads_and_their_runs_expire() -> None:
+    store = MemoryStore()
+    agent = agent_of(store, "a1", DELETES, expire_after=60)
+    await agent.generate("q1", thread="done", run="r1")
+    await agent.start("tidy up", thread="waits", run="r2")
+    now = time.time()
+    assert await store.expire(now + 30) == 0
+    assert await store.expire(now + 90) == 4
+    assert await agent.threads() == []
+
+
+async def test_what_is_kept_of_a_thread_is_redacted() -> None:
+    def redact(tree: Any) -> Any:
+        if isinstance(tree, str):
+            return tree.replace("secret", "***")
+        if isinstance(tree, list):
+            return [redact(inner) for inner in tree]  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(tree, dict):
+            return {key: redact(inner) for key, inner in cast("dict[str, Any]", tree).items()}
+        return tree
+
+    store = MemoryStore()
+    agent = agent_of(store, "the secret is out", redact=redact)
+    assert (await agent.generate("a secret", thread="c1")).text == "the secret is out"
+    assert texts(await agent.thread("c1")) == ["user: a ***", "assistant: the *** is out"]
+
+
+async def test_a_damaged_thread_is_an_error_that_says_which() -> None:
+    store = MemoryStore()
+    agent = agent_of(store, "a1")
+    await agent.generate("q1", thread="c1")
+    entries = store._logs["thread/c1"][1]  # pyright: ignore[reportPrivateUsage]
+    entries[1] = replace(entries[1], data=entries[1].data.replace(b"a1", b"b1"))
+    with pytest.raises(DamagedRecordError, match="thread 'c1', version 2"):
+        await agent.thread("c1")
+    with pytest.raises(DamagedRecordError, match="thread 'c1', version 2"):
+        await agent.generate("q2", thread="c1")
 
 
 async def test_a_thread_needs_a_store() -> None:
@@ -339,6 +408,28 @@ async def test_turns_at_the_same_time_queue_in_their_order() -> None:
         model.go.set()
     assert model.asked == [f"q{n}" for n in range(5)]
     assert len(await agent.thread("c1")) == 10
+
+
+def test_the_threads_of_a_program_queue(tmp_path: Path) -> None:
+    turns, workers = 6, 4
+    store = SqliteStore(tmp_path / "runs.db", synchronous="normal")
+
+    def work(number: int) -> None:
+        agent = ReactAgent(ScriptedModel([f"a{number}"] * turns), store=store, busy="queue")
+        for _ in range(turns):
+            agent.generate_sync(f"q{number}", thread="c1")
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, range(workers)))
+
+    async def look() -> list[str]:
+        async with store:
+            return texts(await ReactAgent(ScriptedModel([]), store=store).thread("c1"))
+
+    said = anyio.run(look)
+    assert len(said) == 2 * turns * workers
+    for question, answer in zip(said[::2], said[1::2], strict=True):
+        assert (question[:-1], answer) == ("user: q", f"assistant: a{question[-1]}")
 
 
 async def test_a_turn_that_is_cancelled_can_be_resumed_or_given_up() -> None:
