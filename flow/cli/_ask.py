@@ -111,7 +111,8 @@ async def _ask(
     kept = keep.options()
     async with _closing(chat, store), waiting_told(keep.store):
         if trace:
-            await show(agent.events(question, options, **kept))
+            with Trace() as steps:
+                await show(agent.events(question, steps.added_to(options), **kept), steps)
         elif stream:
             await show_stream(agent.stream(question, options, **kept))
         else:
@@ -174,13 +175,17 @@ async def _closing(model: ChatModel, store: Any) -> AsyncGenerator[None, None]:
             await store.aclose()
 
 
-async def show(opened: Any) -> None:
+async def show(opened: Any, trace: Trace) -> None:
     """Show every step while it happens, and print the answer when it is known to be one.
+
+    Args:
+        opened: The events.
+        trace: What shows them.
 
     Raises:
         Interrupted: The run has stopped for an answer.
     """
-    line, trace = Line(), Trace()
+    line = Line()
     async with opened as events:
         async for event in events:
             trace.show(event)

@@ -121,6 +121,7 @@ async def _resume(
 ) -> None:
     from ._ask import make_agent, show
     from ._asked import is_interactive
+    from ._trace import Trace
 
     async with store:
         settings = await _settings_of(store, run)
@@ -134,7 +135,9 @@ async def _resume(
             async with waiting_told(path):
                 kept: Any = {"takeover": True} if takeover else {}
                 if trace:
-                    await show(asked.agent.resume_events(run, given, asked.options, **kept))
+                    with Trace() as steps:
+                        options = steps.added_to(asked.options)
+                        await show(asked.agent.resume_events(run, given, options, **kept), steps)
                 elif stream:
                     await show_stream(asked.agent.resume_stream(run, given, asked.options, **kept))
                 else:

@@ -1,27 +1,55 @@
-"""Showing what an agent does: each thought, action and observation on stderr, as it happens."""
+"""Showing what an agent does on stderr, as it happens: a live tree on a terminal, else one step after the other."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, Self, cast
 
-from rich.console import Console
+from rich.console import Console as Terminal
 from rich.text import Text
 
-from ...compose import Event, NodeEnded, ToolEnded, ToolFailed, ToolStarted
+from ...compose import Event, NodeEnded, RunOptions, ToolEnded, ToolFailed, ToolStarted
 from ...schema import Message, tool_text
+from ..console import Console
 
 _MOST_LINES = 12
 _STYLES = {"thought": "italic cyan", "action": "bold yellow", "observation": "green", "failed": "bold red"}
 
 
 class Trace:
-    """Prints the steps of a run from its events: in colours on a terminal, as plain lines elsewhere."""
+    """Shows the steps of a run: as a tree on a terminal, from its events as plain lines elsewhere.
+
+    In a ``with`` block the tree stays as it is at the end, however that comes.
+    """
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = Terminal(stderr=True, highlight=False, soft_wrap=True)
+        on_terminal = sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+        self._tree = Console() if on_terminal and not self._console.is_dumb_terminal else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._tree is not None:
+            self._tree.close()
+
+    def added_to(self, options: RunOptions | None) -> RunOptions | None:
+        """Give options with which a run draws its tree, if there is one to draw.
+
+        Args:
+            options: The options of the run.
+
+        Returns:
+            The options.
+        """
+        if self._tree is None:
+            return options
+        options = options or RunOptions()
+        return replace(options, callbacks=[*options.callbacks, self._tree])
 
     def show(self, event: Event) -> None:
         """Show an event, if it is a step; the final answer is shown by others.
@@ -29,6 +57,8 @@ class Trace:
         Args:
             event: What happened.
         """
+        if self._tree is not None:
+            return
         match event:
             case NodeEnded(component="model", output=Message(tool_calls=(_, *_)) as message):
                 self._print("thought", "", _thought(message))

@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from ...compose import Custom, Event, InterruptAnswered, MessageDelta, NodeChunk, RunInfo, ToolDelta
 from ...schema.errors import MissingExtraError
+from .._watched import model_name
 from ._entries import Entry, Tree
 from ._lines import Writer, place
 from ._prices import Prices, table_of
@@ -85,8 +86,7 @@ class Console:
             info: Where it comes from.
             event: What happened.
         """
-        model = getattr(info.target, "model", None)
-        self._show(event, info.name if info.component in ("graph", "chain", "workflow") else "", model)
+        self._show(event, info.name if info.component in ("graph", "chain", "workflow") else "", model_name(info))
 
     def on_stop(self, info: RunInfo, reason: str) -> None:
         """Show that something ended before its end; called by the run.
@@ -136,9 +136,9 @@ class Console:
     ) -> None:
         self.close()
 
-    def _show(self, event: Event, name: str, model: Any) -> None:
+    def _show(self, event: Event, name: str, model: str | None) -> None:
         with self._tree.lock:
-            entry = self._tree.add(event, name, model if isinstance(model, str) else None)
+            entry = self._tree.add(event, name, model)
             if not isinstance(event, MessageDelta | NodeChunk | ToolDelta):
                 self._tell(entry, said=isinstance(event, Custom | InterruptAnswered))
         self._update()

@@ -94,6 +94,11 @@ class Tree:
         """Whether no run is under way."""
         return not self._open
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a person is asked at this moment."""
+        return any(entry.status == "waiting" for found in self._open.values() for entry in found)
+
     def add(self, event: Event, name: str = "", model: str | None = None) -> Entry | None:
         """Note an event; give the entry that it is about, None if there is nothing to show."""
         match event:

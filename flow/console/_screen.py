@@ -22,7 +22,7 @@ PLAIN = ("|- ", "`- ", "|  ", "   ")
 
 
 class Screen:
-    """Shows the tree while something runs, and leaves it there when all is over.
+    """Shows the tree while something runs, but for the time in which a person is asked; at the end it stays.
 
     The picture is drawn again a few times a second by a thread of the terminal library, so times go on while nothing
     happens.
@@ -43,6 +43,8 @@ class Screen:
         """Show what has changed: begin when something runs, end when nothing does."""
         if self._tree.is_over:
             self.close()
+        elif self._tree.is_waiting:
+            self._hide()
         elif self._live is None:
             self._live = Live(
                 console=self._terminal,
@@ -54,12 +56,17 @@ class Screen:
 
     def close(self) -> None:
         """End, and leave the whole tree on the terminal."""
+        self._hide()
+        with self._tree.lock:
+            if self._tree.roots:
+                self._terminal.print(Group(*self._lines()))
+                self._tree.roots.clear()
+
+    def _hide(self) -> None:
+        """Take the tree away: it is over, or somebody is asked on the same terminal."""
         live, self._live = self._live, None
         if live is not None:
             live.stop()
-            with self._tree.lock:
-                self._terminal.print(Group(*self._lines()))
-                self._tree.roots.clear()
 
     def _picture(self) -> Group:
         """Give the last lines that fit on the terminal."""

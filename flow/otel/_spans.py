@@ -41,6 +41,7 @@ from ...compose import (
     ToolStarted,
 )
 from ...schema import Message
+from .._watched import asked_model, model_name
 from ._content import input_messages, output_messages, plain_value
 
 SCOPE = "anabranch"
@@ -147,12 +148,9 @@ class Spans:
         return self._handler.workflow(info.name, context=around)
 
     def _model(self, info: RunInfo, event: NodeStarted, around: Context) -> GenAIInvocation:
-        asked = (*getattr(info.target, "_models", ()), info.target)[0]  # an agent's model stands before others
+        asked = asked_model(info)
         provider = getattr(asked, "provider", None) or type(asked).__name__
-        model = getattr(asked, "model", None)
-        made = self._handler.inference(
-            provider, request_model=model if isinstance(model, str) else None, context=around
-        )
+        made = self._handler.inference(provider, request_model=model_name(info), context=around)
         if self._captures:
             made.input_messages = input_messages(event.input)
         return made
