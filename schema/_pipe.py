@@ -268,8 +268,7 @@ class pipe(Pipe[T]):  # noqa: N801  # a function that can be given a type: pipe[
 
         Args:
             capacity: How many items may have been sent and not yet read; ``send`` waits when there are so many. With
-            0, each
-                ``send`` waits for a reader.
+                0, each ``send`` waits for a reader.
 
         Returns:
             The two ends, as a tuple and by name.

@@ -2,10 +2,10 @@
 
 python3.11 scripts/check.py [--here] [PYTEST ARGUMENTS]
 
-Lint, format, layers, mypy and pyright once; then the test suite: in full on this Python and, unless ``--here`` is
-given, without what is slow or the same on every Python, and with fewer examples, on each other supported Python
-that is found. All failures are
-shown, the exit status is 1 if there was one, and pytest's summary comes last.
+Lint, format, layers, mypy, pyright and the site of docs/ once; then the test suite: in full on this Python and,
+unless ``--here`` is given, without what is slow or the same on every Python, and with fewer examples, on each other
+supported Python that is found. All failures are shown, the exit status is 1 if there was one, and pytest's summary
+comes last.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ CHECKS = {
     "lint-imports": ["lint-imports"],
     "mypy": ["mypy"],
     "pyright": ["pyright"],
+    "site": ["python", "scripts/build_site.py"],
 }
 # A worker that dies ends the suite: with another in its place the rest may wait for ever.
 TOGETHER = ["--numprocesses=2", "--dist=loadgroup", "--max-worker-restart=0", "-m", "not benchmark"]

@@ -1,8 +1,9 @@
 """Every example of README.md and docs/ runs, and every link between the pages leads somewhere.
 
-Python blocks run from top to bottom; the blocks of a page share their names, and may ``await`` at the top.
-In shell blocks the lines that call ``anabranch`` run. If such a line starts with ``$ ``, the lines after it
-are the output expected on stdout (``...`` stands for anything). ``<!-- skip: next -->`` before a block
+Python blocks run from top to bottom; the blocks of a page share their names, and may ``await`` at the top. A function
+``test_…`` of a page is called too. A Mermaid block follows ``<!-- draw_mermaid(app) -->`` and is what that draws at
+this place of the page. In shell blocks the lines that call ``anabranch`` run. If such a line starts with ``$ ``, the
+lines after it are the output expected on stdout (``...`` stands for anything). ``<!-- skip: next -->`` before a block
 leaves it out.
 """
 
@@ -24,10 +25,13 @@ import pytest
 from sybil import Document, Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
+from anabranch.compose import draw_mermaid
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELLS = ("console", "bash", "sh", "shell")
-LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+DRAWING = re.compile(r"<!-- (?P<code>draw_mermaid\(.*\)) -->\s*\Z")
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
 def name_of(path: Path) -> str:
@@ -66,9 +70,22 @@ def test_the_examples_of_a_page_run(
         )
         run_code(code, vars(page_module))
 
-    shells = [CodeBlockParser(shell, run_shell) for shell in SHELLS]
-    for example in Document.parse(str(page), CodeBlockParser("python", run_python), *shells, SkipParser()):
+    def check_picture(example: Example) -> None:
+        drawing = DRAWING.search(example.document.text[: example.start])
+        assert drawing, (
+            f"{example.path}:{example.line}: say above the picture what draws it: <!-- draw_mermaid(app) -->"
+        )
+        drawn = eval(drawing["code"], {"draw_mermaid": draw_mermaid, **vars(page_module)})
+        assert str(example.parsed) == drawn, f"{example.path}:{example.line}: the picture is now\n{drawn}"
+
+    parsers = [CodeBlockParser(shell, run_shell) for shell in SHELLS]
+    parsers += [CodeBlockParser("python", run_python), CodeBlockParser("mermaid", check_picture)]
+    for example in Document.parse(str(page), *parsers, SkipParser()):
         example.evaluate()
+    text = page.read_text(encoding="utf-8")
+    for name, value in list(vars(page_module).items()):
+        if name.startswith("test_") and f"\n{name}()" not in text:
+            value()
 
 
 def run_shell(example: Example) -> None:
@@ -99,6 +116,7 @@ def commands(block: str) -> Iterator[tuple[str, str | None]]:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "", text)  # code has brackets of its own
     targets = [match["target"].partition("#")[0] for match in LINK.finditer(text)]
     local = [target for target in targets if target and "://" not in target and not target.startswith("mailto:")]
     assert [target for target in local if not (page.parent / target).exists()] == []
