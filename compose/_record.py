@@ -222,12 +222,16 @@ class Record:
     async def _turn(self) -> None:
         """Wait until nothing is being saved and nobody is in the middle of changing a state, both at once.
 
-        Nothing is held while waiting: who changes a state may himself wait for something to be saved.
+        Nothing is held while waiting: who changes a state may himself wait for something to be saved. A state whose
+        turn has come to somebody here is no obstacle for others here, or they would pass it to each other for ever.
         """
         while True:
             held = next((cell for scope in self.scopes.values() if (cell := scope.held_cell()) is not None), None)
             if held is not None:
-                await held.acquire()
+                await held.acquire(to_look=True)
+                if not self._saving and all(scope.held_cell() is None for scope in self.scopes.values()):
+                    held.give_back()
+                    return
                 held.give_back()
             elif self._saving:
                 self._waiting.append(anyio.Event())

@@ -116,7 +116,7 @@ class Scope:
     def held_cell(self) -> StateCell | None:
         """Give the state if somebody else is in the middle of changing it."""
         cell = self._cell
-        return None if cell is None or cell.free or cell.held_here() else cell
+        return None if cell is None or cell.free or cell.looked_at or cell.held_here() else cell
 
     def note_all(self) -> None:
         """Note everything."""

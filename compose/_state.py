@@ -30,14 +30,16 @@ _held: ContextVar[tuple[int, ...]] = ContextVar("anabranch_held_states", default
 class StateCell:
     """One run's state and its lock."""
 
-    __slots__ = ("_free", "_waiting", "thread", "value")
+    __slots__ = ("_free", "_waiting", "looked_at", "thread", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.thread = threading.get_ident()
         """The thread of the event loop; others have to ask it."""
         self._free = True
-        self._waiting: deque[anyio.Event] = deque()
+        self._waiting: deque[tuple[anyio.Event, bool]] = deque()
+        self.looked_at = False
+        """Whether it is held by one who changes nothing, and does not await while he looks at it."""
 
     @property
     def free(self) -> bool:
@@ -52,46 +54,50 @@ class StateCell:
         """Hold a free state; only in the event loop's thread, and nothing may be awaited before :meth:`give_back`."""
         self._free = False
 
-    async def acquire(self) -> None:
+    async def acquire(self, *, to_look: bool = False) -> None:
         """Wait until the state is free, first come first served, and hold it."""
         if self._free:
-            self._free = False
+            self._free, self.looked_at = False, to_look
             return
         turn = anyio.Event()
-        self._waiting.append(turn)
+        self._waiting.append((turn, to_look))
         try:
             await turn.wait()
         except BaseException:
             if turn.is_set():
                 self.give_back()  # it was our turn at the moment of the cancellation: pass it on
             else:
-                self._waiting.remove(turn)
+                self._waiting.remove((turn, to_look))
             raise
 
     def give_back(self) -> None:
         """Let the next one have the state."""
         if self._waiting:
-            self._waiting.popleft().set()  # it stays taken, by the one who waited
+            turn, self.looked_at = self._waiting.popleft()
+            turn.set()  # it stays taken, by the one who waited
         else:
-            self._free = True
+            self._free, self.looked_at = True, False
 
 
 class StateBlock(Generic[StateT]):
     """A block in which the run's state may be read and changed; see :func:`current_state`."""
 
-    __slots__ = ("_cell", "_kind", "_marker", "_token")
+    __slots__ = ("_cell", "_kind", "_marker", "_shared", "_token")
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._cell: StateCell | None = None
         self._token: Token[tuple[int, ...]] | None = None
         self._marker: Any = None
+        self._shared = False
+        """Whether it is held by another one too, who only looks at it when this block is over."""
 
     def __enter__(self) -> StateT:
         cell = self._find()
         if threading.get_ident() != cell.thread:
             _from_thread(cell.acquire)
-        elif cell.free:
+        elif cell.free or cell.looked_at:
+            self._shared = not cell.free
             cell.take()
             self._marker = _turn_marker()
         else:
@@ -111,7 +117,9 @@ class StateBlock(Generic[StateT]):
             return
         marker, self._marker = self._marker, None
         awaited = _turned_since(marker)
-        cell.give_back()
+        if not self._shared:
+            cell.give_back()
+        self._shared = False
         if awaited and error is None:
             raise StateError(
                 "something was awaited inside `with current_state(…)`, so other nodes could have run in between; "

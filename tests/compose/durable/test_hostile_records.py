@@ -188,7 +188,8 @@ def places(at: Any) -> list[Any]:
     """Give the keys or the numbers under which there is something."""
     if isinstance(at, dict):
         return list(cast("dict[str, Any]", at))
-    return list(range(len(cast("list[Any]", at)))) if isinstance(at, list) else []
+    items: list[Any] = at if isinstance(at, list) else []
+    return list(range(len(items)))
 
 
 def changed(tree: Any, choice: random.Random) -> Any:
