@@ -39,7 +39,7 @@ class Node(Generic[In_contra, Out_co]):
     __slots__ = ("__weakref__", "key")
 
     def __init__(self, key: str) -> None:
-        self.key = key
+        self.key: str = key
 
     def __repr__(self) -> str:
         return f"<node {self.key!r}>"

@@ -33,6 +33,7 @@ CHECKS = {
     "lint-imports": ["lint-imports"],
     "mypy": ["mypy"],
     "pyright": ["pyright"],
+    "public types": ["pyright", "--verifytypes", "anabranch", "--ignoreexternal"],
     "site": ["python", "scripts/build_site.py"],
 }
 # A worker that dies ends the suite: with another in its place the rest may wait for ever.
@@ -92,6 +93,9 @@ def run_checks(python: Path, report: Report) -> None:
         started = time.monotonic()
         command = [program(python, CHECKS[name][0]), *CHECKS[name][1:]]
         environment = {**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+        if name == "public types":  # it asks the first Python of the path where packages are
+            path = os.pathsep.join([str(python.parent), os.environ.get("PATH", "")])
+            environment |= {"PATH": path, "PYTHONPATH": str(ROOT / "src")}
         done = subprocess.run(
             command,
             cwd=ROOT,
