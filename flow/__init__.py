@@ -13,8 +13,10 @@ if TYPE_CHECKING:
         OutputInvalid,
         ReactAgent,
         RoundLimitExceeded,
+        ThreadConflict,
         TokenLimitExceeded,
         ToolCallLimitExceeded,
+        TurnUnfinished,
         set_return_directly,
     )
 
@@ -25,8 +27,10 @@ __all__ = (
     "OutputInvalid",
     "ReactAgent",
     "RoundLimitExceeded",
+    "ThreadConflict",
     "TokenLimitExceeded",
     "ToolCallLimitExceeded",
+    "TurnUnfinished",
     "set_return_directly",
 )
 

@@ -2,8 +2,9 @@
 
 The document is ``{"format", "thread", "messages", "turn", "queue", "last"}``. ``messages`` holds the turns that have
 ended, and the question of the one that has not; ``turn`` says which run that is and where its question begins;
-``queue`` holds what waits to be asked next; ``last`` names the run of the last turn, whose own log is cleared away
-once its messages are here. Each entry of the log is a patch, written under compare-and-swap on the version.
+``queue`` holds what waits to be asked next, as one turn; ``last`` names the run of the last turn, whose own log is
+cleared away once its messages are here. Each entry of the log is a patch, written under compare-and-swap on the
+version.
 """
 
 from __future__ import annotations
@@ -110,8 +111,16 @@ class ThreadLog:
     @property
     def queue(self) -> list[Message]:
         """What waits to be asked, as the messages of one turn."""
-        waiting = cast("list[Json]", self._doc.get("queue", []))
-        return [message for given in waiting for message in MESSAGES.decode(given)]
+        return [message for given in self._queue for message in MESSAGES.decode(given["messages"])]
+
+    @property
+    def queued_runs(self) -> list[str]:
+        """The ids that callers have given to what waits to be asked."""
+        return [given["run"] for given in self._queue if given["run"] is not None]
+
+    @property
+    def _queue(self) -> list[dict[str, Any]]:
+        return cast("list[dict[str, Any]]", self._doc.get("queue", []))
 
     # -- changes -----------------------------------------------------------------------------------------------
 
@@ -139,11 +148,11 @@ class ThreadLog:
         ops.append(["=", ["last"], {"run": turn.run, "known": known or turn.known, "answer": place}])
         return ops
 
-    def add_to_queue(self, new: Sequence[Message]) -> list[Op]:
+    def add_to_queue(self, new: Sequence[Message], run: str | None) -> list[Op]:
         """Make the changes that keep messages until the turn has ended."""
-        asked: Json = MESSAGES.encode(list(new))
-        waiting = cast("list[Json] | None", self._doc.get("queue"))
-        return [["=", ["queue"], [asked]]] if waiting is None else [["+", ["queue"], len(waiting), [asked]]]
+        asked: Json = {"run": run, "messages": MESSAGES.encode(list(new))}
+        waiting = len(self._queue)
+        return [["+", ["queue"], waiting, [asked]]] if waiting else [["=", ["queue"], [asked]]]
 
     def _queue_taken(self) -> list[Op]:
         return [["-", ["queue"]]] if "queue" in self._doc else []

@@ -135,7 +135,11 @@ class Turns:
         wait = FIRST_WAIT
         while True:
             log = await ThreadLog.read(self.keeping, thread)
+            if run is not None and run in log.queued_runs:
+                new = ()  # it is kept already; somebody asks again
             try:
+                if run is not None and (log.turn is None or log.turn.run != run):
+                    await self._check_new(log, run)
                 if log.turn is None:
                     await self._clear_last(log)
                     return await self._begin_next(log, new, run)
@@ -145,7 +149,7 @@ class Turns:
                 if standing.kind == "done":
                     await self._take_over(log, log.turn.run)
                 elif standing.kind != "busy":
-                    new = await self._unfinished(log, log.turn, standing, new, options, way)
+                    new = await self._unfinished(log, log.turn, standing, new, options, run, way)
                 elif busy == "conflict":
                     raise ThreadConflict(thread, log.turn.run)
                 else:
@@ -154,11 +158,15 @@ class Turns:
             except VersionConflict:
                 continue  # it was written meanwhile: look again
 
-    async def _begin_next(self, log: ThreadLog, new: Sequence[Message], run: str | None) -> Turn:
-        if run is not None and (
-            (log.last is not None and log.last.run == run) or await self.store.load(run) is not None
-        ):
+    async def _check_new(self, log: ThreadLog, run: str) -> None:
+        if (log.last is not None and log.last.run == run) or await self.store.load(run) is not None:
             raise RunConflict(run, "there is such a run already; resume it, or begin one with another id")
+
+    async def _begin_next(self, log: ThreadLog, new: Sequence[Message], run: str | None) -> Turn:
+        if not new and not log.queue:
+            raise RunConflict(log.id, "somebody else has asked the messages that waited")
+        if run is None and log.queued_runs:
+            run = log.queued_runs[-1]
         id = uuid4().hex if run is None else run
         messages = [*log.messages, *log.queue, *new]
         await log.write(log.begin(id, new, known=run is not None), at_work=True, messages=messages)
@@ -222,6 +230,7 @@ class Turns:
         standing: Standing,
         new: Sequence[Message],
         options: RunOptions | None,
+        run: str | None,
         way: Waiting,
     ) -> Sequence[Message]:
         """Do with a turn that has not ended what the caller chose; give what is still to be asked."""
@@ -233,7 +242,7 @@ class Turns:
             return new
         paused, again = standing.kind == "paused", standing.kind == "gone"
         if new or not paused:
-            await log.write(log.add_to_queue(new) if new else [], at_work=not paused)
+            await log.write(log.add_to_queue(new, run) if new else [], at_work=not paused)
         if paused:
             raise Interrupted(turn.run, interrupts)
         async with Turn(self, log, turn.run, log.messages if again else None, known=True) as mine:

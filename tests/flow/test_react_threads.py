@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 
 from anabranch.compose import (
     CheckpointStore,
-    DamagedRecordError,
     Done,
     Interrupted,
     MemoryStore,
@@ -135,82 +132,6 @@ async def test_without_await_a_thread_is_remembered_too() -> None:
     assert texts(await agent.thread("c1")) == [*ANSWERED, "user: q2", "assistant: a2"]
 
 
-async def test_a_rewriter_shortens_what_is_remembered_and_older_versions_stay() -> None:
-    store = MemoryStore()
-
-    def shorten(history: list[Message]) -> list[Message]:
-        return history[-1:]
-
-    agent = agent_of(store, "a1", "a2", message_rewriter=shorten)
-    await agent.generate("q1", thread="c1")
-    await agent.generate("q2", thread="c1")
-    assert texts(await agent.thread("c1")) == ["user: q2", "assistant: a2"]
-    assert texts(await agent.thread("c1", version=2)) == ANSWERED
-
-
-async def test_a_thread_that_is_shortened_begins_anew_in_the_store_and_keeps_its_versions() -> None:
-    store = MemoryStore()
-    words = "tide " * 200
-
-    def shorten(history: list[Message]) -> list[Message]:
-        return history[-1:]
-
-    agent = agent_of(store, *[f"{words}{n}" for n in range(40)], message_rewriter=shorten)
-    for number in range(40):
-        await agent.generate(f"q{number}", thread="c1")
-    assert any(version.snapshot for version in (await store.versions("thread/c1"))[1:])
-    log = await store.load("thread/c1")
-    assert log is not None
-    assert len(log.entries) < 40
-    history = await agent.thread_history("c1")
-    assert [one.version for one in history] == list(range(1, 81))
-    assert {one.messages for one in history[1::2]} == {2}
-    for version in (2, 32, 34, 48, 80):
-        assert texts(await agent.thread("c1", version)) == [
-            f"user: q{version // 2 - 1}",
-            f"assistant: {words}{version // 2 - 1}",
-        ]
-
-
-async def test_threads_and_their_runs_expire() -> None:
-    store = MemoryStore()
-    agent = agent_of(store, "a1", DELETES, expire_after=60)
-    await agent.generate("q1", thread="done", run="r1")
-    await agent.start("tidy up", thread="waits", run="r2")
-    now = time.time()
-    assert await store.expire(now + 30) == 0
-    assert await store.expire(now + 90) == 4
-    assert await agent.threads() == []
-
-
-async def test_what_is_kept_of_a_thread_is_redacted() -> None:
-    def redact(tree: Any) -> Any:
-        if isinstance(tree, str):
-            return tree.replace("secret", "***")
-        if isinstance(tree, list):
-            return [redact(inner) for inner in tree]  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(tree, dict):
-            return {key: redact(inner) for key, inner in cast("dict[str, Any]", tree).items()}
-        return tree
-
-    store = MemoryStore()
-    agent = agent_of(store, "the secret is out", redact=redact)
-    assert (await agent.generate("a secret", thread="c1")).text == "the secret is out"
-    assert texts(await agent.thread("c1")) == ["user: a ***", "assistant: the *** is out"]
-
-
-async def test_a_damaged_thread_is_an_error_that_says_which() -> None:
-    store = MemoryStore()
-    agent = agent_of(store, "a1")
-    await agent.generate("q1", thread="c1")
-    entries = store._logs["thread/c1"][1]  # pyright: ignore[reportPrivateUsage]
-    entries[1] = replace(entries[1], data=entries[1].data.replace(b"a1", b"b1"))
-    with pytest.raises(DamagedRecordError, match="thread 'c1', version 2"):
-        await agent.thread("c1")
-    with pytest.raises(DamagedRecordError, match="thread 'c1', version 2"):
-        await agent.generate("q2", thread="c1")
-
-
 async def test_a_thread_needs_a_store() -> None:
     agent = ReactAgent(ScriptedModel(["a"]))
     with pytest.raises(RunOptionsError, match="store="):
@@ -322,6 +243,21 @@ async def test_a_new_message_waits_for_the_turn_and_is_the_next_one() -> None:
     more = ["user: thank you", "user: very much", "assistant: you are welcome"]
     assert texts(await agent.thread("c1")) == [*DELETED, *more]
     assert await runs_in(store) == [paused.run]
+
+
+async def test_a_message_that_waits_under_an_id_waits_once_and_is_that_run() -> None:
+    agent = agent_of(MemoryStore(), DELETES, "done", "you are welcome", waiting="queue")
+    paused = await agent.start("tidy up", thread="c1", run="r1")
+    assert isinstance(paused, Paused)
+    for _ in range(2):
+        assert await agent.start("thank you", thread="c1", run="r2") == paused
+    with pytest.raises(RunConflict):
+        await agent.start("tidy up", thread="c1", run="r1")
+    assert (await agent.resume("r1", answer=True)).text == "you are welcome"
+    assert texts(await agent.thread("c1")) == [*DELETED, "user: thank you", "assistant: you are welcome"]
+    assert (await agent.output("r2")).text == "you are welcome"
+    with pytest.raises(RunConflict):
+        await agent.start("thank you", thread="c1", run="r2")
 
 
 @pytest.mark.parametrize("way", ["stream", "events"])
@@ -497,31 +433,3 @@ async def test_a_fork_of_a_turn_answers_and_leaves_the_thread_alone() -> None:
     assert (await agent.resume(copy, answer=False)).text == "other"
     assert (await agent.resume(paused.run, answer=True)).text == "done"
     assert texts(await agent.thread("c1")) == DELETED
-
-
-# --- growth ----------------------------------------------------------------------------------------------------------
-
-
-async def size_of(store: CheckpointStore) -> int:
-    heads = await store.heads(limit=10_000)
-    return sum([version.size for head in heads for version in await store.versions(head.id)])
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_160_turns_of_1_kb_take_little_more_than_they_say(
-    named: bool, record_property: Callable[[str, object], None]
-) -> None:
-    size, payload = anyio.run(sizes_of_160_turns, named)
-    record_property("size by payload", size / payload)
-    assert size < (2.5 if named else 1.6) * payload
-
-
-async def sizes_of_160_turns(named: bool) -> tuple[int, int]:
-    store = MemoryStore()
-    words = "tide " * 100
-    agent = agent_of(store, *[f"{words}{n:09}" for n in range(160)])
-    for number in range(160):
-        kept: Any = {"run": f"r{number}"} if named else {}
-        await agent.generate(f"{words}{number:09}", thread="c1", **kept)
-    payload = sum(len(message.text) for message in await agent.thread("c1"))
-    return await size_of(store), payload

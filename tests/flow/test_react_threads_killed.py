@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from anabranch.compose import (
     Interrupted,
     LogHead,
     MemoryStore,
+    ResumeError,
     RunConflict,
     RunFinishedError,
     interrupt,
@@ -20,7 +22,7 @@ from anabranch.compose import (
 )
 from anabranch.compose.testing import ScriptedModel
 from anabranch.flow.react import ReactAgent
-from anabranch.schema import Message, ToolCall, tool
+from anabranch.schema import Message, ToolCall, check_history, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -161,6 +163,50 @@ async def test_killed_at_any_write_no_turn_is_lost_or_doubled(durability: Any, a
         doubled = len(paid) - 2
         assert doubled <= 2, "a step can only be doubled where its result was not saved"
         assert (await agent.output("r1")).text == "7: deleted"
+    else:
+        pytest.fail("there is no end of writes")
+    assert kills > 10
+
+
+@pytest.mark.parametrize("way", ["cancel", "queue"])
+@pytest.mark.parametrize("after", [False, True])
+async def test_killed_while_a_message_meets_a_turn_that_waits_nothing_is_lost_or_doubled(way: Any, after: bool) -> None:
+    kills = 0
+
+    async def go_on_with(store: CheckpointStore) -> None:
+        """Ask for a deletion, and say something else before it is allowed; each under an id of its own."""
+        agent = paying_agent(store, "step")
+        runs = {one.id: one for one in await agent.runs()}
+        if "r0" not in runs:
+            with contextlib.suppress(Interrupted, RunConflict):
+                await agent.generate("rm 0", thread="c1", run="r0", waiting=way)
+        if "r1" not in runs:
+            with contextlib.suppress(Interrupted, RunConflict):
+                await agent.generate("pay 1", thread="c1", run="r1", waiting=way)
+        for run in ("r0", "r1"):
+            with contextlib.suppress(ResumeError):
+                answers = {one.id: True for one in await agent.pending(run)}
+                await agent.resume(run, answers)
+
+    for writes in range(200):
+        inside = MemoryStore()
+        dying = DyingStore(inside, writes, after=after)
+        try:
+            await go_on_with(dying)
+        except Killed:
+            kills += 1
+        if not dying.died:
+            break
+        store = DyingStore(inside, 10_000, after=False)
+        for _ in range(3):
+            await go_on_with(store)
+        said = await paying_agent(store, "step").thread("c1")
+        assert check_history(said) == []
+        words = texts(said)
+        assert [text for text in words if text.startswith("user")] == ["user: rm 0", "user: pay 1"], writes
+        assert words[-1].endswith("paid pay 1"), writes
+        if way == "queue":
+            assert len(words) == 8, writes
     else:
         pytest.fail("there is no end of writes")
     assert kills > 10
