@@ -188,8 +188,7 @@ def places(at: Any) -> list[Any]:
     """Give the keys or the numbers under which there is something."""
     if isinstance(at, dict):
         return list(cast("dict[str, Any]", at))
-    items: list[Any] = at if isinstance(at, list) else []
-    return list(range(len(items)))
+    return list(range(len(at))) if isinstance(at, list) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 def changed(tree: Any, choice: random.Random) -> Any:
