@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
-PUBLIC = (
-    "anabranch.schema",
-    "anabranch.compose",
-    "anabranch.compose.testing",
-    "anabranch.flow",
-    "anabranch.flow.react",
-    "anabranch.flow.models",
-    "anabranch.flow.tools",
-)
+API = Path(__file__).resolve().parent.parent / "docs" / "api"
+PUBLIC = [f"anabranch.{page.stem.replace('-', '.')}" for page in sorted(API.glob("*.md"))]
 ROLE = re.compile(r":(?:class|func|meth|attr|mod|exc|data|obj):`(?P<short>~)?(?P<name>[^`]+)`")
 LITERAL = re.compile(r"``([^`]+)``")
 EXAMPLE = re.compile(r"^(?P<indent> *)Example:[ ]*$", re.MULTILINE)

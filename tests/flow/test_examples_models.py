@@ -57,18 +57,18 @@ async def test_the_model_is_given_the_passages_that_were_found_and_the_question(
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("question", "page"),
+    ("question", "pages"),
     [
-        ("Who closes a stream that nobody reads?", "streams.md"),
-        ("What happens when an MCP server crashes?", "mcp.md"),
-        ("How can a person approve a dangerous tool call?", "asking.md"),
+        ("Who closes a stream that nobody reads?", {"streams.md"}),
+        ("What happens when an MCP server crashes?", {"mcp.md"}),
+        ("How does a run go on after a crash of the process?", {"durability.md", "pausing.md"}),
     ],
 )
-async def test_a_real_embedding_model_finds_the_page_that_answers(question: str, page: str) -> None:
+async def test_a_real_embedding_model_finds_the_page_that_answers(question: str, pages: set[str]) -> None:
     pytest.importorskip("wordllama")
     retriever = await rag_docs.FolderRetriever.over(DOCS, rag_docs.WordLlamaEmbedder())
     found = await retriever.retrieve(question)
-    assert page in [document.id.partition("#")[0] for document in found]
+    assert pages & {document.id.partition("#")[0] for document in found}
     assert all(document.score > 0.2 for document in found)
 
 
