@@ -11,7 +11,7 @@ anything can run. Then the run stops with everything that it waits for.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -45,6 +45,8 @@ class Ended:
     """The output of the graph, or the stream of it."""
 
     packet: Packet
+    live: bool = False
+    """Whether it is being made while it is read."""
 
 
 class DurableRun:
@@ -77,8 +79,12 @@ class DurableRun:
                     await self.run.packets.drop(packet)
                 self._restore()
             ended = await self._until_end()
-            await self._close()
-            return ended.packet
+            if not ended.live:
+                await self._close()
+                return ended.packet
+            if self.crew is not None:
+                await self.crew.close()
+            return self._until_read(ended.packet)
         except BaseException as error:
             try:
                 await self._close(keep=not isinstance(error, DurableError))
@@ -88,6 +94,19 @@ class DurableRun:
                     raise error from error.__cause__
                 raise
             raise
+
+    def _until_read(self, reader: StreamReader[Any]) -> StreamReader[Any]:
+        """Follow the state until the output has been read: the last node still runs meanwhile."""
+
+        async def chunks() -> AsyncGenerator[Any, None]:
+            try:
+                async with reader:
+                    async for chunk in reader:
+                        yield chunk
+            finally:
+                self.scope.leave()
+
+        return StreamReader._from_generator(chunks(), feeds=(reader,))  # pyright: ignore[reportPrivateUsage]
 
     async def _begin(self, start: NodePlan, value: Any) -> None:
         if not start.branches:
@@ -154,7 +173,7 @@ class DurableRun:
                 await self._start(startable)
                 live = await self._news()
             if live is not None:
-                return Ended(live.reader)
+                return Ended(live.reader, live=True)
 
     def _where(self) -> str:
         tasks = ", ".join(repr(self.run.path(task.node)) for task in self.scope.tasks.values())

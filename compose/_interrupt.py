@@ -23,7 +23,7 @@ from ._interrupted import Interrupted
 from ._part import current_part
 from ._state import caller
 from ._tool_context import current_position
-from .errors import InterruptError
+from .errors import DamagedRecordError, InterruptError, UnsavableValueError
 
 if TYPE_CHECKING:
     from ._codec import Json
@@ -227,10 +227,12 @@ def _encoded(question: Interrupt, given: Any) -> Json:
 
 def payload_tree(payload: Any) -> Json:
     """Say a payload in plain data."""
-    if isinstance(payload, Approval):
-        return {"approval": payload.model_dump(mode="json", exclude_none=True)}
     if isinstance(payload, BaseModel):
-        return {"fields": payload.model_dump(mode="json")}
+        fields: Json = payload.model_dump(mode="json")
+        try:
+            return {"model": codec_for(BaseModel).encode(payload), "fields": fields}
+        except UnsavableValueError:
+            return {"fields": fields}
     if is_dataclass(payload) and not isinstance(payload, type):
         return {"fields": TypeAdapter(type(payload)).dump_python(payload, mode="json")}
     return {"value": codec_for(Any).encode(payload)}
@@ -254,6 +256,9 @@ def read_interrupt(record: Record, tree: Mapping[str, Any]) -> Interrupt:
 
 
 def _read_payload(tree: Mapping[str, Any]) -> Any:
-    if "approval" in tree:
-        return Approval(**tree["approval"])
+    if "model" in tree:
+        try:
+            return codec_for(BaseModel).decode(tree["model"])
+        except DamagedRecordError:  # its class is not loaded here
+            return tree["fields"]
     return tree["fields"] if "fields" in tree else codec_for(Any).decode(tree["value"])
