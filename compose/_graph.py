@@ -304,22 +304,23 @@ class Graph(GraphLike[InputT, OutputT]):
         add_node(self._given, key, body, None, None, cast("dict[str, Any]", options))
         return Node(key)
 
-    @overload
-    def add_edge(
-        self, source: Start, target: Node[InputT, Any], *, control: bool = True, data: bool = True
-    ) -> None: ...
-    @overload
-    def add_edge(self, source: Node[Any, OutputT], target: End, *, control: bool = True, data: bool = True) -> None: ...
-    @overload
-    def add_edge(
-        self, source: Node[Any, T], target: Node[T, Any], *, control: bool = True, data: bool = True
-    ) -> None: ...
+    # Those with types last: a checker that finds none to fit tells of the last.
     @overload
     def add_edge(self, source: Start | str, target: End | str, *, control: bool = True, data: bool = True) -> None: ...
     @overload
     def add_edge(self, source: Node[Any, Any], target: str, *, control: bool = True, data: bool = True) -> None: ...
     @overload
     def add_edge(self, source: str, target: Node[Any, Any], *, control: bool = True, data: bool = True) -> None: ...
+    @overload
+    def add_edge(self, source: Node[Any, OutputT], target: End, *, control: bool = True, data: bool = True) -> None: ...
+    @overload
+    def add_edge(
+        self, source: Start, target: Node[InputT, Any], *, control: bool = True, data: bool = True
+    ) -> None: ...
+    @overload
+    def add_edge(
+        self, source: Node[Any, T], target: Node[T, Any], *, control: bool = True, data: bool = True
+    ) -> None: ...
 
     def add_edge(self, source: Any, target: Any, *, control: bool = True, data: bool = True) -> None:
         """Lead from one node to another.

@@ -38,6 +38,8 @@ async def making() -> None:
     assert_type(writer, StreamWriter[int])
     ends = pipe[str](1)
     assert_type(ends.reader, StreamReader[str])
+    # M: Argument 1 to "send" of "StreamWriter" has incompatible type "str"; expected "int"
+    # P: "Literal['no']" is not assignable to "int"
     await writer.send("no")  # type: ignore[arg-type]
 
 
@@ -57,6 +59,8 @@ async def converting(reader: StreamReader[int]) -> None:
     assert_type(reader.convert(lambda item: NO_VALUE if item % 2 else item), StreamReader[int])
     assert_type(reader.convert(evens), StreamReader[int])
     assert_type(StreamReader.of("a").convert(str.upper), StreamReader[str])
+    # M: Argument 1 to "convert" of "StreamReader" has incompatible type "Callable[[str], str]"
+    # P: "int" is not assignable to "str"
     reader.convert(str.upper)  # type: ignore[arg-type]
 
 
