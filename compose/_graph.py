@@ -17,8 +17,8 @@ from ._spec import EdgeSpec, GraphSpec, HandlerSpec, NodeSpec, Retry
 from .errors import Problem
 
 if TYPE_CHECKING:
-    from ._store import CheckpointStore
     from ._runnable import Runnable
+    from ._store import CheckpointStore
 
 InputT = TypeVar("InputT", default=Any)
 OutputT = TypeVar("OutputT", default=Any)
