@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..schema import StreamReader
+from ..schema import NO_VALUE, StreamReader
 from ._context import within, work_in
 from ._crew import Crew, Outcome, make_crew
+from ._ended import Ended, Live
 from ._execute import call_plain, count_step, execute, failure, finish_plain, finished, prepared
 from ._frontier import EagerFrontier, Frontier, RoundsFrontier
 from ._interrupted import Interrupted, is_pause, real_error
@@ -31,22 +31,6 @@ from ._streams import boxed, chunks_to_value
 from .errors import DurableError, RunStalledError
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """The output of the graph, as a stream that is being made."""
-
-    reader: StreamReader[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The output of the graph, or the stream of it."""
-
-    packet: Packet
-    live: bool = False
-    """Whether it is being made while it is read."""
 
 
 class DurableRun:
@@ -449,11 +433,21 @@ class DurableRun:
 
     async def _flow(self, task: Task, reader: StreamReader[Any]) -> Any:
         node, run = task.node, self.run
+        if len(self.scope.path) > 1:
+            reader = self._noted_at_its_end(task, reader)
         if node.branches:
             question, reader = reader.copy(2)
             (branch,) = node.branches
             asked = question if node.output_key is None else STREAMS.wrap(run, node, question)
-            ends = await choose(run, node, branch, asked)
+            task.stage = "branch "
+            try:
+                ends = await choose(run, node, branch, asked)
+            except BaseException as error:
+                if is_pause(error) or isinstance(error, Exception):
+                    self.scope.advance(task, "ran", await self._gives(node, reader))  # the condition is asked again
+                else:
+                    await reader.aclose()
+                raise
             if list(ends) != [self.plan.end]:
                 task.known = ends
                 return await self._gives(node, reader)
@@ -464,6 +458,24 @@ class DurableRun:
             if live and data and target == self.plan.end:
                 reader = await gathered(run, self.plan.nodes[target], {node.index: packet})
         return Live(reader)
+
+    def _noted_at_its_end(self, task: Task, reader: StreamReader[Any]) -> StreamReader[Any]:
+        """Note what a node has streamed out of this graph when it has, as the node around it may go on for long."""
+        chunks: list[Any] = []
+
+        def tap(chunk: Any) -> Any:
+            chunks.append(chunk)
+            return chunk
+
+        async def ended() -> Any:
+            value = await self._gives(task.node, StreamReader.from_iterable(chunks))
+            if self.record.at(task.path) is not None:
+                self.scope.note(task, "ran", value)
+                if self.run.parent is None:
+                    await self.record.step_done(self._where)
+            return NO_VALUE
+
+        return reader.convert(tap, on_end=ended)
 
     async def _whole(self, node: NodePlan, packet: Packet) -> Any:
         if not self.run.packets.streaming:

@@ -2,8 +2,8 @@
 
 The document is a JSON tree. Whatever changes in it is noted as an operation; :meth:`Record.commit` writes what was
 noted since the last time as one entry of the log, in one transaction, under compare-and-swap on the version. Once the
-entries since the last snapshot are larger than it, the next entry is a snapshot again, so what is stored grows with
-what is new.
+entries since the last snapshot are twice as large as it, the next entry is a snapshot again, so what is stored grows
+with what is new.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Record:
         data, snapshot = b"", True
         try:
             patch = self._dumped(ops) if self._keeps_ops and kept.version else b""
-            snapshot = not patch or kept.entries_size + len(patch) > kept.snapshot_size + ROOM
+            snapshot = not patch or kept.entries_size + len(patch) > 2 * kept.snapshot_size + ROOM
             if snapshot:
                 self.catch_up()
             data = seal(self._dumped(self.doc) if snapshot else patch, self.id, kept.version + 1)

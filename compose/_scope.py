@@ -223,6 +223,11 @@ class Scope:
         elif type(value) in CONTAINERS:
             task.value = apart(value)  # the node may change its own
 
+    def note(self, task: Task, phase: Phase, value: Any) -> None:
+        """Note at once that a task has reached a phase."""
+        task.phase, task.value = phase, value
+        self._note_phase(task)
+
     def _note_phase(self, task: Task) -> None:
         with self._naming(f"node {task.node.key!r}"):
             tree = self.codecs.phase(task.node.index, task.phase).encode(task.value)
