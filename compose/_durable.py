@@ -61,6 +61,10 @@ class DurableRun:
             else:
                 if packet is not None:
                     await self.run.packets.drop(packet)
+                with self.scope.reading():
+                    ended_before = self.scope.ended()
+                if ended_before is not None:
+                    return self._packet(ended_before[0])
                 self._restore()
             ended = await self._until_end()
             if not ended.live:
@@ -139,7 +143,7 @@ class DurableRun:
         while True:
             if self.record.failure is not None:
                 raise self.record.failure  # a node has swallowed it
-            await self._in_time(self._settle())
+            await (self._settle() if self.control is None else self._in_time(self._settle()))
             ended = await self._advance()
             if ended is not None:
                 return ended
@@ -176,7 +180,9 @@ class DurableRun:
                 self.frontier.write(scope)  # the node around it may be saved before it has ended
                 if self.run.parent is None:
                     await self.record.step_done(self._where)  # what the node that called this graph does is another one
-            return Ended(self._packet(await gathered(self.values, self.plan.nodes[self.plan.end], ready[0][1])))
+            value = await gathered(self.values, self.plan.nodes[self.plan.end], ready[0][1])
+            scope.note_end(ready[0][1], value)
+            return Ended(self._packet(value))
         if not ready and not scope.tasks:
             last = [self.plan.nodes[i].key for i in (self.values.trail or [()])[-1]]
             raise self.run.fail(RunStalledError(self.run.graph_path, self.frontier.waiting_for(), last or ["start"]))

@@ -157,7 +157,18 @@ async def go_on_with(record: Record, answers: Answers, *, asks: bool) -> None:
             unblock(record, path)
     if record.at(("error",)) is not None:
         record.remove(("error",))
-    await record.commit("that it goes on")
+    await _note_that_it_goes_on(record)
+
+
+async def _note_that_it_goes_on(record: Record) -> None:
+    version = record.kept.version
+    try:
+        await record.commit("that it goes on")
+    except BaseException:
+        if record.kept.version > version:  # it was cancelled when that was written already
+            with CancelScope(shield=True), suppress(DurableError):
+                await record.commit("that it was left", owner=None)
+        raise
 
 
 def _can_go_on(record: Record) -> bool:
@@ -197,6 +208,17 @@ def reading(record: Record) -> Generator[None]:
         raise DamagedRecordError(f"run {record.id!r}", f"it is not what was written ({why})") from error
 
 
+def stored_output(record: Record, plan: Plan) -> tuple[Any] | None:
+    """Give the output of a run that has ended, in a box, or None if it has not."""
+    with reading(record):
+        if "output" in record.doc:
+            return (codecs_of(plan).output(plan.end).decode(record.doc["output"]),)
+        if record.at(GRAPH) is None:
+            return None
+        record.catch_up()
+        return scope_of(record, plan).ended()
+
+
 # -- running ---------------------------------------------------------------------------------------------------
 
 
@@ -226,7 +248,8 @@ class AtWork:
         record = self._record
         self._over = True
         if record.is_stored or record.keeping.durability == "step":
-            record.put(("output",), codecs_of(run.plan).output(run.plan.end).encode(output))
+            if record.at((*GRAPH, "ended")) is None:
+                record.put(("output",), codecs_of(run.plan).output(run.plan.end).encode(output))
             await record.commit("the output", "done", owner=None)
 
     async def paused(self) -> Interrupted:

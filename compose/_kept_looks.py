@@ -127,15 +127,13 @@ class KeptLooks(Generic[OutputT]):
             UnknownRunError: If there is no such run.
             ResumeError: If it has not ended.
         """
-        from ._keep import reading
-        from ._scope import codecs_of
+        from ._keep import stored_output
         from .errors import ResumeError
 
-        record = await self._looked_up(run)
-        if "output" not in record.doc:
+        found = stored_output(await self._looked_up(run), self.plan)
+        if found is None:
             raise ResumeError(run, "it has not ended; resume it")
-        with reading(record):
-            output: OutputT = codecs_of(self.plan).output(self.plan.end).decode(record.doc["output"])
+        output: OutputT = found[0]
         return output
 
     async def state(self, run: str, version: int | None = None) -> Any:

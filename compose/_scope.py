@@ -234,6 +234,27 @@ class Scope:
         self.record.put((*task.path, task.phase), {"value": tree})
         task.noted = True
 
+    def note_end(self, sent: Mapping[int, Any], value: Any) -> None:
+        """Note the output of the graph; where it is what one node gave, it is there already."""
+        for sender, packet in sent.items():
+            _, stamp = self._waiting.get((self.plan.end, sender), (None, 0))
+            if packet is value and self._stamps.get(sender) and stamp is not None:
+                self.record.put((*self.path, "ended"), {"of": self.key(sender)})
+                return
+        with self._naming("the output"):
+            tree = self.codecs.output(self.plan.end).encode(value)
+        self.record.put((*self.path, "ended"), {"value": tree})
+
+    def ended(self) -> tuple[Any] | None:
+        """Give the output of the graph if it has one, in a box."""
+        tree = self.tree.get("ended")
+        if tree is None:
+            return None
+        if "value" in tree:
+            return (self.codecs.output(self.plan.end).decode(tree["value"]),)
+        sender = self.node(tree["of"])
+        return (self.codecs.output(sender.index).decode(self.tree["out"][sender.key]),)
+
     def part_of(self, node: NodePlan) -> Part | None:
         """Give the open task of a node."""
         return self.by_node.get(node.index)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...compose import LogHead, ResumeError, Runnable, StoredLog, UnknownRunError
 from ...compose._codec import codec_for, dump
-from ...compose._keep import reading
+from ...compose._keep import reading, stored_output
 from ...compose._record import FORMAT, seal
 from ...compose._scope import codecs_of
 from ...schema import Message, repair_history
@@ -42,13 +42,16 @@ async def result_of(app: App, run: str) -> tuple[list[Message], Message | None] 
         record = await app._looked_up(run)  # pyright: ignore[reportPrivateUsage]
     except UnknownRunError:
         return None
-    kept, output, tree = (record.at(path) for path in (("given_up",), ("output",), ("graph", "state")))
+    kept, tree = (record.at(path) for path in (("given_up",), ("graph", "state")))
     with reading(record):
         if kept is not None:
             return cast("list[Message]", MESSAGES.decode(kept)), None
         if tree is None:
             return None
-        message: Message = MESSAGE.decode(output)
+        found = stored_output(record, app.plan)
+        if found is None:
+            return None
+        message: Message = found[0]
         state = cast("AgentState", codecs_of(app.plan).state.decode(tree))
     return completed(state, message).messages, message
 
