@@ -10,6 +10,7 @@ from uuid import uuid4
 from anyio import CancelScope, EndOfStream
 
 from ..schema import StreamReader, concat
+from ..schema._near import did_you_mean
 from ._answers import UnknownAnswerTypeError, resolve, validated
 from ._codec import codec_for
 from ._interrupt import Interrupt, read_interrupt
@@ -84,7 +85,9 @@ async def load(keeping: Keeping, run: str, version: int | None = None) -> Stored
     log = await keeping.store.load(run, version=version)
     if log is None or log.head.kind != "run":
         known = "" if version is None else f" at version {version}"
-        raise UnknownRunError(run, f"there is no such run{known} in {keeping.store!r}")
+        raise UnknownRunError(
+            run, f"there is no such run{known} in {keeping.store!r}; the store's heads() list those that there are"
+        )
     return log
 
 
@@ -141,11 +144,16 @@ async def go_on_with(record: Record, answers: Answers, *, asks: bool) -> None:
     for id in answers:
         if id not in questions:
             known = ", ".join(map(repr, questions)) or "nothing"
-            raise UnknownInterruptError(record.id, f"it does not wait for an answer to {id!r}; it waits for {known}")
+            raise UnknownInterruptError(
+                record.id,
+                f"it does not wait for an answer to {id!r}; it waits for {known}{did_you_mean(id, questions)}",
+            )
     noted = [(*questions[id], *_noted(record, questions[id][1], answer)) for id, answer in answers.items()]
     points = [(path, tree) for path, tree in questions.values() if tree.get("kind") in ("before", "after")]
     if not answers and len(points) < len(questions) and not points and not asks and not _can_go_on(record):
-        raise AnswersMissingError(record.id, f"it waits for answers to {', '.join(map(repr, questions))}")
+        raise AnswersMissingError(
+            record.id, f"it waits for answers to {', '.join(map(repr, questions))}: give resume(…, {{id: answer}})"
+        )
     for path, _, kind, tree in noted:
         record.put((*path, kind), tree)
         unblock(record, path)

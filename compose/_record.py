@@ -253,7 +253,7 @@ class Record:
             await self.keeping.store.save(head, data, snapshot=snapshot, expected=kept.version)
         except VersionConflict as error:
             raise RunConflict(self.id, "another process or task has written it meanwhile") from error
-        except (StoreError, DamagedRecordError) as error:
+        except Exception as error:  # a store of the user's own may raise whatever it likes
             raise CheckpointError(self.id, where if isinstance(where, str) else where(), error) from error
         except BaseException:
             self._ops[:0] = ops

@@ -61,7 +61,7 @@ class OutputInvalid(AgentLimitExceeded):
 
     _text = (
         "the agent's model was told {limit} times what is wrong with its answer, and it still does not fit the output "
-        "type; `.messages` is the history so far"
+        "type; raise output_retries=, or say in the prompt what is wanted; `.messages` is the history so far"
     )
 
 
