@@ -254,11 +254,16 @@ class AtWork:
     async def done(self, run: Run, output: Any) -> None:
         """Note that the run has ended, and with what."""
         record = self._record
-        self._over = True
+        version = record.kept.version
         if record.is_stored or record.keeping.durability == "step":
             if record.at((*GRAPH, "ended")) is None:
                 record.put(("output",), codecs_of(run.plan).output(run.plan.end).encode(output))
-            await record.commit("the output", "done", owner=None)
+            try:
+                await record.commit("the output", "done", owner=None)
+            except BaseException:
+                self._over = record.kept.version > version  # cancelled when it was written, or before
+                raise
+        self._over = True
 
     async def paused(self) -> Interrupted:
         """Note that the run has stopped; give what says so, with everything that it waits for."""

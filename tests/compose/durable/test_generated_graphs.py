@@ -1,4 +1,4 @@
-"""D1 and D5 over generated graphs: whatever save fails, and whenever it is cancelled, the run goes on to the same end."""
+"""D1 and D5 over generated graphs: whichever save fails or is cancelled, the run goes on to the same end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Faulty(MemoryStore):
     st.booleans(),
     st.booleans(),
 )
-async def test_a_run_that_stopped_at_any_save_goes_on_to_the_same_end(
+async def test_a_run_that_stopped_at_any_save_goes_on_to_the_same_end(  # noqa: C901
     case: GraphCase, what: str, at: int, streams: bool, streams_again: bool
 ) -> None:
     app: Any = copy(case.compile())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
@@ -427,6 +430,64 @@ async def test_cancelled_anywhere_it_can_be_resumed_and_does_nothing_twice_that_
         assert output == "<item0><item1><last>", at
         assert sorted(cancelling.log) == ["item0", "item1", "last", "nested"], at
     assert at > 20
+
+
+@pytest.mark.parametrize("trigger", ["any", "all"])
+async def test_cancelled_anywhere_while_it_goes_on_with_an_answer_it_does_not_ask_again(trigger: Any) -> None:
+    at, ended = 0, False
+    while not ended:
+        at += 1
+        cancelling = Cancelling()
+        store = Slow(cancelling)
+
+        async def ask(text: str, cancelling: Cancelling = cancelling) -> str:
+            await cancelling.point()
+            answer = await interrupt("?", answer=str)
+            return text + answer + await cancelling.work("after")
+
+        graph = Graph[str, str]()
+        graph.add_edge(START, graph.add_node("ask", ask, input=str, output=str))
+        graph.add_edge("ask", END)
+        app = graph.compile(trigger=trigger, store=store)
+        with pytest.raises(Interrupted):
+            await app.invoke("x", run="r")
+        cancelling.at, cancelling.passed = at, 0
+        output = ""
+        with cancelling.scope:
+            output = await app.resume("r", answer="!")
+            ended = True
+        cancelling.at = 0
+        if not ended:
+            log = await store.load("r")
+            assert log is not None
+            assert log.head.owner is None, at
+            if log.head.status == "done":
+                output = await app.output("r")
+            else:
+                waits = await app.pending("r")
+                output = await (app.resume("r", answer="!") if waits else app.resume("r"))
+                assert not waits or at <= 2, at
+        assert output == "x!<after>", at
+        assert cancelling.log == ["after"], at
+    assert at > 6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_process_that_has_ended_is_at_work_on_nothing_also_before_anybody_has_asked_how_it_ended() -> None:
+    from anabranch.compose._owner import is_at_work, one_of_me
+
+    reader, writer = os.pipe()
+    ended = subprocess.Popen(
+        [sys.executable, "-c", "from anabranch.compose._owner import one_of_me; print(one_of_me())"], stdout=writer
+    )
+    os.close(writer)
+    with open(reader) as told:
+        owner = told.read().strip()  # to the end: it has ended, or is about to
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    assert owner.split()[1] == str(ended.pid)
+    assert not is_at_work(owner, 0.0, 0, "r")
+    assert ended.wait() == 0
+    assert not is_at_work(one_of_me(), 0.0, 0, "r")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
