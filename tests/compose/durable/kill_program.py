@@ -97,7 +97,7 @@ def effect(label: str) -> str:
     """Have an effect, unless it was had already: the key tells."""
     World.point()
     try:
-        (World.folder / "effects" / current_step().key).open("x").write(label)
+        (World.folder / "effects" / current_step().key).symlink_to(label)  # with what is in it, in one piece
     except FileExistsError:
         World.log(f"again {label}")
     World.point()
@@ -411,7 +411,7 @@ class Killer:
         found = World.folder / "output"
         if not found.exists() or found.read_text() != repr(output):
             self.tell(make, trigger, deaths, f"it gave {found.read_text() if found.exists() else 'nothing'}")
-        effects = Counter(file.read_text() for file in (World.folder / "effects").iterdir())
+        effects = Counter(str(file.readlink()) for file in (World.folder / "effects").iterdir())
         labels = {*before, *(label for labels in before.values() for label in labels)}
         if effects != Counter(labels):
             self.tell(make, trigger, deaths, f"the effects are {effects}")
