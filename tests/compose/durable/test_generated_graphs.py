@@ -63,14 +63,14 @@ async def test_a_run_that_stopped_at_any_save_goes_on_to_the_same_end(  # noqa: 
         if not streams:
             return await app.invoke(case.input, run="r")
         async with app.stream(case.input, run="r") as reader:
-            return await reader.concat()
+            return await reader.concat(of=app.plan.output)
 
     async def go_on() -> Any:
         try:
             if not streams_again:
                 return await app.resume("r")
             async with app.resume_stream("r") as reader:
-                return await reader.concat()
+                return await reader.concat(of=app.plan.output)
         except UnknownRunError:
             return await begin(streams_again)
         except RunFinishedError:
