@@ -38,7 +38,7 @@ def test_killed_at_points_spread_over_the_run(tmp_path: Path, backend: str) -> N
 
 
 def test_killed_at_random_moments_and_again_while_it_goes_on(tmp_path: Path) -> None:
-    assert killed("sqlite", tmp_path / "runs.db", "asyncio", "random", 2000 if NIGHTLY else 30, 1) > 30
+    assert killed("sqlite", tmp_path / "runs.db", "asyncio", "random", 2000 if NIGHTLY else 30, 1) > 10
 
 
 @pytest.mark.xdist_group("postgres")
@@ -55,6 +55,6 @@ def test_killed_at_every_point(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.xdist_group("postgres")
-def test_killed_at_every_point_on_a_server(postgres: Server) -> None:
-    assert killed("postgres", postgres.dsn, "asyncio", "points", 1, 0) > 400
-    assert killed("postgres", postgres.dsn, "trio", "random", 150, 2) > 150
+def test_killed_at_many_points_on_a_server(postgres: Server) -> None:
+    assert killed("postgres", postgres.dsn, "asyncio", "points", 1 if NIGHTLY else 4, 0) > 100
+    assert killed("postgres", postgres.dsn, "trio", "random", 150 if NIGHTLY else 30, 2) > 10
