@@ -190,6 +190,8 @@ def concat(
         >>> concat([{"text": "a", "n": 1}, {"text": "b", "n": None}])
         {'text': 'ab', 'n': 1}
     """
+    if registry is not None and not isinstance(registry, ConcatRegistry):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"registry= takes a ConcatRegistry, got {registry!r}; a type is given as of=")
     rules = registry or default_registry
     values: Values = list(chunks)
     declared = Declared() if of is None else read_hint(of)
@@ -202,7 +204,7 @@ def _make_neutral(registry: ConcatRegistry, of: object, declared: Declared) -> A
     make = registry.find_neutral(kind) if kind is not None else None
     if make is not None:
         return make()
-    what = "nothing says of which type" if of is None else f"{of!r} has no neutral element"
+    what = "nothing says of which type" if of is None else f"{getattr(of, '__name__', of)} has no neutral element"
     raise EmptyStreamError(
         f"the stream ended without a chunk, and {what}; send a chunk, or register the type with neutral=..."
     )

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
@@ -79,7 +80,8 @@ def _load_module(source: str) -> ModuleType:
 def _guarded(load: Callable[[], T], source: str) -> T:
     """Run somebody's module, and say where it fails."""
     try:
-        return load()
+        with redirect_stdout(sys.stderr):  # what the module prints is no part of what was asked for
+            return load()
     except SyntaxError as error:
         raise UsageError(f"{source!r} is no valid Python, line {error.lineno}: {error.msg}") from error
     except ModuleNotFoundError as error:

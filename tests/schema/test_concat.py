@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, NewType
+from typing import Annotated, Any, Literal, NamedTuple, NewType, cast
 
 import pytest
 from pydantic import BaseModel, ConfigDict
@@ -334,3 +334,13 @@ def test_a_rule_is_asked_for_a_single_chunk_too() -> None:
     registry = ConcatRegistry()
     registry.register(str, lambda texts: "".join(texts).strip())
     assert concat([" a "], registry) == "a"
+
+
+def test_a_type_in_place_of_a_registry_is_refused() -> None:
+    with pytest.raises(TypeError, match="of="):
+        concat(["a"], cast("Any", str))
+
+
+def test_an_empty_stream_names_its_type_as_one_writes_it() -> None:
+    with pytest.raises(EmptyStreamError, match="int has no neutral element"):
+        concat([], of=int)
