@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from . import agents, durable, graphs, peers, streams
+from . import agents, durable, graphs, memory, peers, streams
 from .harness import Result, Verdict, judge, run, table_of
 
 
@@ -28,6 +28,8 @@ def main() -> None:
         found = run(workload, 1 if options.quick else options.rounds, quick=options.quick)
         results += found
         verdicts += judge(workload, found)
+    if not options.words or any(word in "memory import" for word in options.words):
+        verdicts += memory.verdicts(quick=options.quick)
     sys.stdout.write(table_of(results, verdicts))
     report = {"results": [asdict(r) for r in results], "verdicts": [asdict(v) | {"met": v.met} for v in verdicts]}
     options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
