@@ -63,6 +63,8 @@ async def chunks_to_value(run: Run, node: NodePlan, reader: StreamReader[Any], f
         async with reader:
             async for chunk in reader:
                 chunks.append(chunk)
+    if len(chunks) == 1 and type(chunks[0]) is str:
+        return chunks[0]  # what concat() would give
     if any(isinstance(chunk, SourceEnd) for chunk in chunks):
         chunks = [chunk for chunk in chunks if not isinstance(chunk, SourceEnd)]
     if not chunks:
