@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from ...schema import Message, Part, ProviderPart, ReasoningPart, TextPart, ToolCall, Usage, concat
 from ._provider_errors import Origin, reported
-from ._provider_parts import count, texts, without
+from ._provider_parts import count, still_open, texts, without
 
 __all__ = ()
 
@@ -68,9 +68,12 @@ class AnthropicReader:
         if body.get("type") == "error":
             raise reported(body, self._origin)
         chunks = [Message.assistant(extra={**self._about, **texts(body, "id", "model")})]
-        for index, block in enumerate(cast("list[JsonObject]", body["content"])):
-            chunks.append(_whole_block(index, block))
-        return concat([*chunks, _end(body, body.get("usage") or {})])
+        blocks = cast("list[JsonObject]", body["content"])
+        end = _end(body, body.get("usage") or {})
+        for index, block in enumerate(blocks):
+            is_cut = end.finish_reason == "length" and index == len(blocks) - 1 and block["type"] == "tool_use"
+            chunks.append(_cut_call(index, block) if is_cut else _whole_block(index, block))
+        return concat([*chunks, end])
 
     def _start(self, index: int, block: JsonObject) -> Iterator[Message]:
         match block["type"]:
@@ -155,6 +158,11 @@ def _whole_block(index: int, block: JsonObject) -> Message:
             return _parts(
                 ProviderPart(provider="anthropic", type=block["type"], data=without(block, "type"), index=index)
             )
+
+
+def _cut_call(index: int, block: JsonObject) -> Message:
+    """Give the call in which an answer ended: its object holds what came of the arguments, so it stays open here."""
+    return _call(index, block, arguments=still_open(json.dumps(block["input"], ensure_ascii=False)))
 
 
 def _parts(*parts: Part) -> Message:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...schema import Message, Part, ProviderPart, ReasoningPart, TextPart, ToolCall, Usage, concat
 from ._provider_errors import Origin, reported
-from ._provider_parts import count, other_counts, texts, without
+from ._provider_parts import count, other_counts, still_open, texts, without
 
 __all__ = ()
 
@@ -84,10 +84,13 @@ class ResponseReader:
         match item["type"]:
             case "function_call":
                 self._calls = True
+                arguments = "" if said else item.get("arguments") or ""
+                if item.get("status") == "incomplete":
+                    arguments = still_open(arguments)
                 if index not in self._started:
-                    yield _call(index, item, arguments="" if said else item.get("arguments") or "")
-                elif not said and item.get("arguments"):
-                    yield _piece(index, item["arguments"])
+                    yield _call(index, item, arguments=arguments)
+                elif arguments:
+                    yield _piece(index, arguments)
             case "message":
                 about = texts(item, "id", "phase")
                 yield _parts(TextPart("", index=index, extra=about))

@@ -40,6 +40,15 @@ def text_arguments(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
+def still_open(arguments: str) -> str:
+    """Give the arguments of a call that was cut off, without their last brace where a server has closed them."""
+    try:
+        json.loads(arguments)
+    except json.JSONDecodeError:
+        return arguments
+    return arguments.rstrip().removesuffix("}")
+
+
 def without(source: JsonObject, *keys: str) -> dict[str, Any]:
     """Give what else stands in an object: neither under these keys, nor nothing."""
     return {key: value for key, value in source.items() if key not in keys and value is not None}

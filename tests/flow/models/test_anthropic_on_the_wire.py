@@ -15,7 +15,8 @@ from anabranch.flow.models import (
     Refused,
     Unavailable,
 )
-from anabranch.schema import Message, ModelOptions, ProviderPart, ReasoningPart, TextPart, ToolCall, Usage
+from anabranch.flow.react import ReactAgent
+from anabranch.schema import Message, ModelOptions, ProviderPart, ReasoningPart, TextPart, ToolCall, Usage, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -178,6 +179,33 @@ async def test_a_call_that_is_cut_off_is_told_as_such(serve: Any) -> None:
     async with serve([events[0], search, piece, {"type": "content_block_stop", "index": 0}, *events[2:]]) as wire:
         message = await wire.streamed(AnthropicChat)
     assert message.finish_reason == "length"
+
+
+@pytest.mark.parametrize("given", [{}, {"city": "Pa"}, {"a": {"b": 1}}], ids=str)
+async def test_the_call_in_which_a_whole_answer_was_cut_off_never_runs(serve: Any, given: dict[str, Any]) -> None:
+    ran: list[str] = []
+
+    @tool
+    async def weather(city: str = "") -> str:
+        ran.append(city)
+        return "mild"
+
+    before = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"city": "Oslo"}}
+    last = {"type": "tool_use", "id": "toolu_2", "name": "weather", "input": given}
+    for reason in ("max_tokens", "model_context_window_exceeded"):
+        ran.clear()
+        replies = whole([before, last], reason), whole([{"type": "text", "text": "done"}], "end_turn")
+        async with serve(*replies) as wire, wire.model(AnthropicChat) as model:
+            result = await ReactAgent(model, tools=[weather]).run("q")
+        assert ran == ["Oslo"]
+        assert "cut off by the token limit" in result.messages[-2].text
+        assert result.messages[1].tool_calls[1].arguments == json.dumps(given)[:-1]
+
+
+async def test_a_call_before_other_blocks_of_an_answer_that_was_cut_off_is_whole(serve: Any) -> None:
+    async with serve(whole([BLOCKS[5], BLOCKS[6]], "max_tokens")) as wire:
+        message = await wire.generated(AnthropicChat)
+    assert message.tool_calls[0].arguments == '{"city": "Paris"}'
 
 
 async def test_arguments_that_stand_in_the_head_of_a_call_count_once(serve: Any) -> None:

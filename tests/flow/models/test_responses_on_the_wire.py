@@ -246,6 +246,16 @@ async def test_an_answer_that_is_not_complete_says_why(serve: Any, details: Any,
             assert message.tool_calls[0].arguments == '{"ci'
 
 
+@pytest.mark.parametrize("written", ["{}", '{"city": "Pa"}'])
+async def test_arguments_of_a_cut_call_that_a_server_has_closed_are_open_again(serve: Any, written: str) -> None:
+    call = {**CALLS[0], "arguments": written, "status": "incomplete"}
+    cut = response([call], "incomplete", incomplete_details={"reason": "max_output_tokens"})
+    stream = [event("output_item.done", 0, item=call), {"type": "response.incomplete", "response": cut}]
+    async with serve(stream, cut) as wire:
+        for message in (await wire.streamed(OpenAIResponses), await wire.generated(OpenAIResponses)):
+            assert (message.finish_reason, message.tool_calls[0].arguments) == ("length", written[:-1])
+
+
 @pytest.mark.parametrize(
     ("code", "text", "error"),
     [
