@@ -44,7 +44,8 @@ class ReactAgent(Threads[OutputT]):
         return_directly: Names of tools whose result is the answer, if they succeed.
         tool_call_checker: Decides, from a copy of the model's stream, whether there are tool calls to run.
         middlewares: Stand around every tool call, the first one outermost.
-        fallback: A model, or several, to ask when the model fails before any of its answer is out.
+        fallback: A model, or several, to ask when the model fails before any of its answer is out. Reasoning counts
+            as answer; what only tells of usage does not.
         fallback_on: After which errors.
         max_tool_calls: How many tool calls one run may make.
         max_tokens: How many tokens the model may take in one run; noticed before the next model call.
@@ -68,6 +69,7 @@ class ReactAgent(Threads[OutputT]):
     Raises:
         ValueError: A limit is not positive, or a name in ``return_directly`` is no tool's.
         ToolDefinitionError: Something among the tools is none, or two have the same name.
+        TypeError: ``None`` stands where a model should.
 
     Example:
         >>> from anabranch.compose.testing import ScriptedModel
@@ -111,8 +113,11 @@ class ReactAgent(Threads[OutputT]):
         if self._output is not None and self._output.tool is not None:
             node = node.with_tools(self._output.tool)
             directly |= {self._output.tool.info.name}
+        models = (model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))
+        if None in cast("Sequence[object]", models):
+            raise TypeError(f"the agent {name!r} needs a model where None is given; without a fallback, leave it out")
         parts = Parts(
-            models=self._bound((model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))),
+            models=self._bound(models),
             fallback_on=fallback_on,
             tools=node,
             return_directly=directly,

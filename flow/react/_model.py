@@ -7,14 +7,26 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from ...compose import current_state, current_tools, with_call_ids
-from ...schema import NO_OPTIONS, ChatModel, Message, ModelOptions, StreamReader, ToolInfo, concat
+from ...schema import (
+    NO_OPTIONS,
+    ChatModel,
+    ConcatError,
+    Message,
+    ModelOptions,
+    ReasoningPart,
+    StreamReader,
+    TextPart,
+    ToolInfo,
+    concat,
+)
 from ._state import AgentState, model_state
 
 
 class AgentModel:
     """A chat model that asks the agent's model, falls back to others, and adds the answer to the history.
 
-    A model that fails is followed by the next one, as long as nothing of its answer is out.
+    A model that fails is followed by the next one, as long as nothing of its answer is out: no content, no reasoning,
+    no tool call. What else it has said by then, such as its usage, is dropped.
     """
 
     def __init__(
@@ -37,39 +49,48 @@ class AgentModel:
     async def generate(self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS) -> Message:
         """Answer with one message, and note it."""
         models = self._models_of_run()
-        message: Message | None = None
-        for model in models:
+        for position, model in enumerate(models, 1):
             try:
                 message = await (
                     model.generate(messages, options) if self._generates else _collect(model, messages, options)
                 )
-                break
+                state = model_state.get() or current_state(AgentState).peek()
+                message = _whole(state, message, model)
             except self._fallback_on:
-                if model is models[-1]:
+                if position == len(models):
                     raise
-        assert message is not None, "the last model answers or raises"
-        state = model_state.get() or current_state(AgentState).peek()
-        return _note(state, _whole(state, message))
+            else:
+                return _note(state, message)
+        raise AssertionError("the last model answers or raises")
 
     async def stream(
         self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS
     ) -> AsyncGenerator[Message, None]:
         """Answer chunk by chunk, and note the whole."""
-        chunks: list[Message] = []
         models = self._models_of_run()
-        for model in models:
+        for position, model in enumerate(models, 1):
+            chunks: list[Message] = []
+            held: list[Message] = []  # what is no answer yet, and would be in the way of another model's
+            is_out = position == len(models)  # nobody is asked after the last one
             try:
                 async with aclosing(_stream(model, messages, options)) as stream:
                     async for chunk in stream:
                         if _is_mixed_up(chunk):
                             chunk = _kept_apart(chunk, _stem(current_state(AgentState).peek()))
                         chunks.append(chunk)
-                        yield chunk
-                break
+                        held.append(chunk)
+                        is_out = is_out or _answers(chunk)
+                        while is_out and held:
+                            yield held.pop(0)
+                whole = _joined(chunks, model)
             except self._fallback_on:
-                if chunks or model is models[-1]:
+                if is_out:
                     raise
-        _note(current_state(AgentState).peek(), concat(chunks))
+                continue
+            for chunk in held:
+                yield chunk
+            _note(current_state(AgentState).peek(), whole)
+            return
 
     def _bind(self, tools: Sequence[ToolInfo]) -> Sequence[ChatModel]:
         return [model.with_tools(tools) if tools else model for model in self._models]
@@ -83,7 +104,26 @@ async def _collect(model: ChatModel, messages: Sequence[Message], options: Model
     """Ask a model of which it is not known that it can answer as a whole."""
     if hasattr(model, "generate"):
         return await model.generate(messages, options)
-    return concat([chunk async for chunk in _stream(model, messages, options)])
+    return _joined([chunk async for chunk in _stream(model, messages, options)], model)
+
+
+def _joined(chunks: Sequence[Message], model: ChatModel) -> Message:
+    """Put an answer together; chunks that contradict each other, or are none, are the model's failure."""
+    try:
+        return concat(chunks)
+    except ConcatError as error:
+        from ..models.errors import MalformedResponse
+
+        name = str(getattr(model, "model", "") or getattr(model, "name", ""))
+        text = f"the pieces of the answer do not fit together: {error}"
+        raise MalformedResponse(text, provider=str(getattr(model, "provider", "")), model=name) from error
+
+
+def _answers(chunk: Message) -> bool:
+    """Tell whether a chunk has something of the answer itself."""
+    if chunk.tool_calls or isinstance(chunk.content, str):
+        return bool(chunk.tool_calls or chunk.content)
+    return any(not isinstance(part, TextPart | ReasoningPart) or part.text for part in chunk.content)
 
 
 async def _stream(
@@ -114,13 +154,13 @@ def _stem(state: AgentState) -> str:
     return f"call_{len(state.messages)}"
 
 
-def _whole(state: AgentState, message: Message) -> Message:
+def _whole(state: AgentState, message: Message, model: ChatModel) -> Message:
     """Bring a whole message into the form that its stream would make, where it may differ from it."""
     if _is_mixed_up(message):
-        return concat([_kept_apart(message, _stem(state))])
+        return _joined([_kept_apart(message, _stem(state))], model)
     if type(message.content) is str and all(call.id and call.index is None for call in message.tool_calls):
         return message
-    return concat([message])
+    return _joined([message], model)
 
 
 def _is_mixed_up(chunk: Message) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from anabranch.compose import (
     current_state,
 )
 from anabranch.compose.testing import ScriptedModel
+from anabranch.flow.models import MalformedResponse
 from anabranch.flow.react import (
     AgentLimitExceeded,
     AgentState,
@@ -28,8 +30,11 @@ from anabranch.flow.react import (
     set_return_directly,
 )
 from anabranch.schema import (
+    ConcatError,
     Message,
+    ReasoningPart,
     StreamReader,
+    TextPart,
     ToolCall,
     Usage,
     check_history,
@@ -179,6 +184,86 @@ async def test_without_a_fallback_or_with_chunks_out_the_failure_has_its_node_an
     late = ReactAgent(ScriptedModel([[Message.assistant("a"), OSError("late")]]), fallback=ScriptedModel(["x"]))
     with pytest.raises(NodeError, match="late"):
         await chunks_of(late)
+
+
+@pytest.mark.parametrize("way", ["content", "parts", "signature"])
+async def test_what_is_no_answer_yet_does_not_stand_in_the_way_of_a_fallback(way: str) -> None:
+    used = Usage(input_tokens=5, output_tokens=1)
+    begin = Message.assistant(extra={"id": "failed"}, usage=used)
+    empty: dict[str, Any] = {"parts": [TextPart("", index=0)], "signature": [ReasoningPart(signature="s", index=0)]}
+    main = ScriptedModel([[begin, Message.assistant(empty.get(way, ""), usage=used), OSError("down")]])
+    spare = ScriptedModel([[Message.assistant(extra={"id": "spare"}, usage=used), Message.assistant("yes")]])
+    agent = ReactAgent(main, fallback=spare)
+
+    whole = concat(await chunks_of(agent))
+
+    assert (whole.text, whole.usage, whole.extra["id"]) == ("yes", used, "spare")
+
+
+@pytest.mark.parametrize(
+    "out",
+    [Message.assistant("a"), Message.assistant([ReasoningPart("hm")]), calls(ADD)],
+    ids=["content", "reasoning", "call"],
+)
+async def test_no_fallback_is_asked_when_some_of_the_answer_is_out(out: Message) -> None:
+    spare = ScriptedModel(["x"])
+    with pytest.raises(NodeError, match="late"):
+        await chunks_of(ReactAgent(ScriptedModel([[out, OSError("late")]]), tools=[add], fallback=spare))
+    assert spare.calls == []
+
+
+async def test_an_answer_without_content_comes_out_although_there_is_a_fallback() -> None:
+    nothing = Message.assistant(extra={"id": "1"}, finish_reason="stop")
+    (chunk,) = await chunks_of(ReactAgent(ScriptedModel([[nothing]]), fallback=ScriptedModel(["x"])))
+    assert (chunk.text, chunk.finish_reason) == ("", "stop")
+
+
+CONTRADICTORY = [
+    Message.assistant(tool_calls=[ToolCall(index=0, id="a", name="add", arguments="{")]),
+    Message.assistant(tool_calls=[ToolCall(index=0, id="a", name="other", arguments="}")]),
+]
+
+
+class Streams:
+    """A model that only streams."""
+
+    def __init__(self, chunks: list[Message]) -> None:
+        self.chunks = chunks
+
+    def with_tools(self, tools: Any, choice: Any = "auto") -> Streams:
+        return self
+
+    async def stream(self, messages: Any, options: Any = None) -> AsyncGenerator[Message, None]:
+        for chunk in self.chunks:
+            yield chunk
+
+
+@pytest.mark.parametrize("chunks", [CONTRADICTORY, []], ids=["contradictory", "none"])
+async def test_pieces_that_make_no_answer_are_the_models_failure(chunks: list[Message]) -> None:
+    model: Any = Streams(chunks)
+    agent = ReactAgent(model, tools=[add])
+    for way in ("generate", "stream"):
+        with pytest.raises(NodeError) as failed:
+            await (agent.generate("q") if way == "generate" else chunks_of(agent))
+        error = failed.value.__cause__
+        assert isinstance(error, MalformedResponse)
+        assert error.retryable
+        assert isinstance(error.__cause__, ConcatError)
+    assert (await ReactAgent(model, tools=[add], fallback=ScriptedModel(["spare"])).generate("q")).text == "spare"
+
+
+async def test_the_same_model_as_fallback_is_asked_again() -> None:
+    for way in ("generate", "stream"):
+        model = ScriptedModel([OSError("once"), "better"])
+        agent = ReactAgent(model, fallback=model)
+        answer = await agent.generate("q") if way == "generate" else concat(await chunks_of(agent))
+        assert answer.text == "better"
+
+
+@pytest.mark.parametrize("fallback", [None, [None]])
+def test_none_is_no_fallback(fallback: Any) -> None:
+    with pytest.raises(TypeError, match="leave it out"):
+        ReactAgent(ScriptedModel(["x"]), fallback=fallback)
 
 
 async def test_a_failing_run_ends_its_events_with_the_failure() -> None:
