@@ -145,7 +145,7 @@ class ProviderModel(ABC):
         options = self._defaults | options
         origin = self._origin(options)
         request = self._call(self._request(messages, options), options)
-        with translating(origin):
+        with translating(origin, messages):
             client = self._clients.current()
             endpoint = self._endpoint(client).with_raw_response
             answer = await endpoint.create(**{**self._settings_for_whole(client), **request})
@@ -176,7 +176,7 @@ class ProviderModel(ABC):
         options = self._defaults | options
         origin = self._origin(options)
         request = self._call(self._streamed(self._request(messages, options)), options)
-        with translating(origin):
+        with translating(origin, messages):
             endpoint = self._endpoint(self._clients.current()).with_streaming_response
             async with endpoint.create(stream=True, **request) as answer:
                 response = answer.http_response
@@ -186,10 +186,14 @@ class ProviderModel(ABC):
                     for chunk in _reading(origin, lambda: (reader.whole(body),)):
                         yield chunk
                     return
+                is_silent = True
                 async with aclosing(read_events(response)) as events:
                     async for event in events:
+                        is_silent = False
                         for chunk in _reading(origin, lambda event=event: reader.read(event)):
                             yield chunk
+                if is_silent:
+                    raise origin.error(MalformedResponse, _silence(response.headers.get("content-type", "")))
                 if not reader.ended:
                     raise origin.error(Unavailable, "the connection broke off before the end of the answer")
 
@@ -252,6 +256,13 @@ def _reading(origin: Origin, read: Any) -> Iterable[Message]:
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         text = f"the answer does not fit the protocol: {type(error).__name__}: {error}"
         raise origin.error(MalformedResponse, text) from error
+
+
+def _silence(content_type: str) -> str:
+    """Say of what kind an answer is that should have been a stream and has no event."""
+    if content_type.startswith("text/event-stream"):
+        return "the connection broke off before the first event of the answer"
+    return f"the answer is no stream of events, its content type is {content_type!r}"
 
 
 def _laid_over(body: dict[str, Any], extra: JsonObject) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -12,6 +12,7 @@ from math import isfinite
 from time import time
 from typing import Any, cast
 
+from ...schema import Message
 from .errors import (
     AccessDenied,
     BadRequest,
@@ -84,12 +85,14 @@ class Origin:
 
 
 @contextmanager
-def translating(origin: Origin) -> Generator[None]:
+def translating(origin: Origin, messages: Sequence[Message] = ()) -> Generator[None]:
     """Turn what the client raises into our errors, with the original as their cause."""
     try:
         yield
     except ModelError:
         raise
+    except UnicodeEncodeError as error:
+        raise origin.error(BadRequest, _not_to_be_written(error, messages)) from error
     except Exception as error:
         found = translate(error, origin)
         if found is None:
@@ -212,6 +215,23 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(headers.get("retry-after") or "").timestamp() - time())
     except (TypeError, ValueError):
         return None
+
+
+def _not_to_be_written(error: UnicodeEncodeError, messages: Sequence[Message]) -> str:
+    """Say which text of a request cannot be sent; what is no text for the provider may be a secret."""
+    if error.encoding not in ("utf-8", "utf8"):
+        return f"the request cannot be written: {error}"
+    half, before = error.object[error.start], error.object[max(0, error.start - 30) : error.start]
+    place = next((f"message {position}" for position, message in enumerate(messages) if _has_half(message)), "it")
+    return f"the request cannot be written: {place} has half of a character, {half!r}, behind {before!r}"
+
+
+def _has_half(message: Message) -> bool:
+    try:
+        message.model_dump_json()
+    except ValueError:
+        return True
+    return False
 
 
 def _details(body: object) -> Mapping[str, Any]:

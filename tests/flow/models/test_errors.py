@@ -20,7 +20,7 @@ from anabranch.flow.models import (
     TimedOut,
     Unavailable,
 )
-from anabranch.flow.models._provider_errors import Origin, from_body, retry_after
+from anabranch.flow.models._provider_errors import Origin, from_body, retry_after, translating
 from anabranch.schema.errors import AnabranchError
 
 ORIGIN = Origin("openai", "m-1", None, "x-request-id")
@@ -124,3 +124,14 @@ def test_errors_survive_copying_and_pickling(kind: type[ModelError]) -> None:
         assert type(other) is kind
         assert vars(other) == vars(error)
         assert str(other) == str(error)
+
+
+def test_what_no_header_can_hold_is_a_bad_request_that_does_not_show_it() -> None:
+    with pytest.raises(BadRequest, match="cannot be written") as caught, translating(ORIGIN):
+        "hidden\u2026".encode("ascii")
+    assert "hidden" not in str(caught.value)
+
+
+def test_half_of_a_character_outside_of_the_messages_is_a_bad_request_too() -> None:
+    with pytest.raises(BadRequest, match=r"it has half of a character, '\\udc00', behind 'a '"), translating(ORIGIN):
+        "a \udc00".encode()

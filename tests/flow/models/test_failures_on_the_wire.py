@@ -181,6 +181,31 @@ async def test_an_answer_that_is_no_json_is_malformed(serve: Any, kind: type[Mod
         assert caught.value.retryable
 
 
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/plain", "", "text/event-stream"])
+@pytest.mark.parametrize("body", ["<html>Sign in: <br>\n\n</html>", ""], ids=["page", "nothing"])
+async def test_a_stream_without_any_event_is_malformed(
+    serve: Any, kind: type[Model], content_type: str, body: str
+) -> None:
+    async def script(connection: Any) -> None:
+        await connection.head(200, {"content-type": content_type} if content_type else {})
+        await connection.send(body)
+
+    async with serve(script) as wire:
+        with pytest.raises(MalformedResponse, match="check base_url") as caught:
+            await wire.streamed(kind)
+    assert caught.value.retryable
+    assert content_type in str(caught.value) or "broke off" in str(caught.value)
+
+
+async def test_half_of_a_character_in_a_message_is_a_bad_request_that_says_where(serve: Any, kind: type[Model]) -> None:
+    history = [*HI, Message.assistant("hello"), Message.user("three \ud83d halves")]
+    async with serve(WHOLE[kind]) as wire:
+        for ask in (wire.generated, wire.streamed):
+            with pytest.raises(BadRequest, match=r"message 2 has half of a character, '\\ud83d', behind '.*three '"):
+                await ask(kind, *history)
+            assert wire.seen == []
+
+
 async def test_an_event_that_is_no_json_is_malformed(serve: Any, kind: type[Model]) -> None:
     async with serve([STREAMS[kind][0], "{not json"]) as wire:
         with pytest.raises(MalformedResponse) as caught:
