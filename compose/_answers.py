@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 PLAIN: dict[str, Any] = {
     "any": Any, "none": NoneType, "bool": bool, "int": int, "float": float, "str": str, "bytes": bytes,
-    "list": list, "dict": dict, "tuple": tuple, "set": set,
+    "list": list, "dict": dict, "tuple": tuple, "set": set, "frozenset": frozenset,
 }  # fmt: skip
 NAMES = {form: name for name, form in PLAIN.items()}
-known: dict[str, type] = {}
-"""The classes of answers that were met in this process, by name."""
+known: dict[str, Any] = {}
+"""The classes of answers, and the types that cannot be said otherwise, that were met in this process, by name."""
 
 
 class UnknownAnswerTypeError(LookupError):
@@ -40,22 +40,23 @@ def remember(forms: Iterable[Any]) -> None:
 
 def describe(form: Any) -> Json:
     """Say a type in plain data."""
-    if form is None:
-        return "none"
-    if form in NAMES:
-        return NAMES[form]
+    if form is None or form is Ellipsis:
+        return "none" if form is None else "..."
+    try:
+        if form in NAMES:
+            return NAMES[form]
+    except TypeError:
+        return ["unknown", type_name(form)]  # it cannot be hashed
     origin, arguments = get_origin(form), get_args(form)
     if origin is Literal:
         return ["literal", *arguments]
     if origin in (Union, UnionType):
         return ["union", *map(describe, arguments)]
-    if origin in (list, dict, tuple, set):
+    if origin in (list, dict, tuple, set, frozenset):
         return [NAMES[origin], *map(describe, arguments)]
-    if isinstance(form, type):
-        name = f"{form.__module__}.{form.__qualname__}"
-        known[name] = form
-        return ["class", name]
-    return ["unknown", type_name(form)]
+    name = f"{form.__module__}.{form.__qualname__}" if isinstance(form, type) and origin is None else type_name(form)
+    known[name] = form
+    return ["class", name]
 
 
 def resolve(tree: Json) -> Any:
@@ -72,11 +73,16 @@ def resolve(tree: Json) -> Any:
             return Literal[tuple(rest)]  # pyright: ignore[reportInvalidTypeForm]  # one that is made at run time
         if kind == "union":
             return Union[tuple(map(resolve, rest))]  # noqa: UP007  (made at run time)
-        if kind in ("list", "dict", "tuple", "set"):
+        if kind in ("list", "dict", "tuple", "set", "frozenset"):
             return PLAIN[kind][tuple(... if part == "..." else resolve(part) for part in rest)]
         if kind == "class" and rest and rest[0] in known:
             return known[rest[0]]
     raise UnknownAnswerTypeError(str(tree))
+
+
+def _has_limits(form: Any) -> bool:
+    """Tell whether a type says more of its values than of which class they are."""
+    return get_origin(form) is Annotated or any(map(_has_limits, get_args(form)))
 
 
 def validated(id: str, form: Any, given: Any) -> Any:
@@ -85,7 +91,7 @@ def validated(id: str, form: Any, given: Any) -> Any:
     Raises:
         AnswerTypeError: If it is of another type.
     """
-    if checker(form)(given):
+    if not _has_limits(form) and checker(form)(given):
         return given
     try:
         return TypeAdapter(form).validate_python(given, strict=True)

@@ -75,6 +75,9 @@ def _problems(plan: Plan, options: KeepOptions) -> Iterator[Problem]:
     known = {path for path, _ in _nodes(plan, "")}
     points = {name: options.get(name, ()) for name in ("interrupt_before", "interrupt_after")}
     for which, paths in points.items():
+        if isinstance(paths, str):
+            yield Problem("bad-option", f"{which}={paths!r}: give a list of paths of nodes")
+            continue
         for path in cast("Sequence[str]", paths):
             if path not in known:
                 yield Problem(

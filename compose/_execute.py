@@ -14,6 +14,7 @@ from ._body import Body
 from ._context import current_frame, enter, resume_within, within, work_in
 from ._crew import Crew
 from ._packets import Packet
+from ._part import current_part
 from ._plan import BranchPlan, NodePlan
 from ._route import chosen_ends
 from ._run import Run
@@ -236,6 +237,9 @@ async def execute(run: Run, node: NodePlan, packet: Packet) -> Packet:
 
 async def _pause(run: Run, node: NodePlan, policy: Retry, attempt: int) -> None:
     current_frame.set((run, node, attempt))
+    part = current_part.get()
+    if part is not None:
+        part.rewind()
     delay = policy.delay_before(attempt)
     if delay > 0:
         await anyio.sleep(delay)

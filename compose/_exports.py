@@ -169,6 +169,7 @@ EXPORTS: Final[Mapping[str, Sequence[str]]] = {
         "StateError",
         "StepLimitExceeded",
         "StepMismatchError",
+        "StepResultError",
         "StoreError",
         "ToolCallCutError",
         "ToolFailedError",

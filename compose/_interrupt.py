@@ -23,7 +23,8 @@ from ._interrupted import Interrupted
 from ._part import current_part
 from ._state import caller
 from ._tool_context import current_position
-from .errors import DamagedRecordError, InterruptError, UnsavableValueError
+from ._types import checker
+from .errors import DamagedRecordError, InterruptError, UnsavableTypeError, UnsavableValueError
 
 if TYPE_CHECKING:
     from ._codec import Json
@@ -99,7 +100,8 @@ async def interrupt(payload: Any, *, answer: Any = Any, name: str = "") -> Any:
         The answer, of that type.
 
     Raises:
-        InterruptError: If nobody can be asked, or the question is another one than was answered.
+        InterruptError: If nobody can be asked, the handler raises (what it raised is the ``__cause__``), or the question
+            is another one than was answered.
         AnswerTypeError: If the answer is of another type.
         Interrupted: To stop the run; it is no ``Exception``, let it pass.
 
@@ -140,14 +142,26 @@ async def interrupt(payload: Any, *, answer: Any = Any, name: str = "") -> Any:
         _note(part, question)
         part.unanswered.append(question)
         raise Interrupted(part.record.id, [question])
-    given = handler(question)
-    given = validated(question.id, answer, await given if hasattr(given, "__await__") else given)
+    given = validated(question.id, answer, await _ask(handler, question))
     if part is not None:
         _note(part, question)
         part.record.put((*part.path, "asked", question.address[-1], "answer"), _encoded(question, given))
     if run.observer is not None:
         run.observer.say(run, InterruptAnswered, path, attempt, interrupt=question, answer=given)
     return given
+
+
+async def _ask(handler: Callable[[Interrupt], Any], question: Interrupt) -> Any:
+    """Let a live handler answer; that it fails is the program's fault and none of the tool's."""
+    try:
+        given = handler(question)
+        return await given if hasattr(given, "__await__") else given
+    except InterruptError:
+        raise
+    except Exception as error:
+        raise InterruptError(
+            f"on_interrupt failed at the question {question.id!r}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _handler(run: Run) -> Callable[[Interrupt], Any] | None:
@@ -177,12 +191,23 @@ def _question(path: str, payload: Any, answer: Any, name: str) -> Interrupt:
 
 def _kept_question(part: Part, payload: Any, answer: Any, name: str) -> Interrupt:
     number = part.number("question")
-    address = (*part.address, f"{part.stage}{name or number}")
+    address = (*part.address, f"{part.prefix}{name or number}")
     return Interrupt("/".join(address), address, payload, answer)
 
 
 def _note(part: Part, question: Interrupt) -> None:
-    """Note in the record what is asked."""
+    """Note in the record what is asked.
+
+    Raises:
+        InterruptError: If no answer could be tested or kept.
+    """
+    try:
+        codec_for(question.answer_type)
+        checker(question.answer_type)
+    except (UnsavableTypeError, TypeError) as error:
+        raise InterruptError(
+            f"question {question.id!r}: answer={question.answer_type!r} is no type of answers: {error}"
+        ) from error
     tree: Json = {
         "id": question.id,
         "address": list(question.address),

@@ -19,6 +19,7 @@ from ._owner import active, at_work, is_at_work, one_of_me
 from ._part import open_questions, unblock
 from ._record import FORMAT, Keeping, Path, Record, adopt, read_document
 from ._scope import Scope, codecs_of
+from ._store import ID_LIMIT
 from .errors import (
     AnswersMissingError,
     DurableError,
@@ -46,8 +47,11 @@ async def new_record(keeping: Keeping, run: str | None, thread: str | None) -> R
     Raises:
         RunConflict: If there is a run with this id.
     """
-    if run == "" or thread == "":
-        raise ValueError("run= and thread= are names; leave them out to have none")
+    given: Mapping[str, object] = {"run": run, "thread": thread}
+    for which, name in given.items():
+        if name is not None and not (isinstance(name, str) and 0 < len(name) <= ID_LIMIT):
+            text = f"{which}= is a name of 1 to {ID_LIMIT} characters, got {name!r:.80}; leave it out to have none"
+            raise ValueError(text)
     record = Record(keeping, uuid4().hex if run is None else run, thread, one_of_me())
     record.doc = {"format": FORMAT, "run": record.id}
     if run is not None and await keeping.store.load(run) is not None:
@@ -102,7 +106,15 @@ def current_document(keeping: Keeping, log: StoredLog) -> dict[str, Json]:
             "it was made by another graph: nodes, edges, types or triggers have changed; finish it with the old one, "
             "or compile(…, migrate=…) with a function that brings its document up to date",
         )
-    return keeping.migrate(doc)
+    try:
+        made = keeping.migrate(doc)
+    except Exception as error:
+        raise GraphChangedError(log.head.id, f"migrate= failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphChangedError(
+            log.head.id, f"migrate= has to give the new document, a dict, and gave {type(made).__name__}"
+        )
+    return made
 
 
 # -- what a run waits for -------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def _check_part(record: Record, path: Path, address: tuple[str, ...], tree: Any,
     for question in tree.get("asked", {}).values():
         read_interrupt(record, question)
     for name, step in tree.get("steps", {}).items():
-        if not isinstance(step, dict) or {"arguments", "result"} - step.keys():
+        if not isinstance(step, dict) or "arguments" not in step or not ("result" in step or "lost" in step):
             raise ValueError(f"step {name!r} at {'/'.join(address)!r} has no result")
     for name, part in tree.get("parts", {}).items():
         _check_part(record, (*path, "parts", name), (*address, name), part, None)

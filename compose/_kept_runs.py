@@ -120,7 +120,7 @@ class KeptRuns(KeptLooks[OutputT]):
         answer: Any = MISSING,
         takeover: bool = False,
     ) -> AsyncGenerator[StreamReader[OutputT], None]:
-        """Do what :meth:`resume` does, and give the output as a stream; what was read of it before is left out.
+        """Do what :meth:`resume` does, and give the output as a stream; what was read before a pause is left out.
 
         Args:
             run: The id of the run.

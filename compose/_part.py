@@ -6,7 +6,7 @@ the graph that runs inside it. All of that is in the run's document, so whoever 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 current_part: ContextVar[Part | None] = ContextVar("anabranch_part", default=None)
 """The part in which code runs; None in a run that nobody keeps."""
+
+
+inside_step: ContextVar[str] = ContextVar("anabranch_inside_step", default="")
+"""The label of the durable step that the code is in, and a slash: what happens in it is numbered apart, since it does
+not happen again once the step is done."""
 
 
 class Part:
@@ -40,16 +45,29 @@ class Part:
         self._counts: dict[str, int] = {}
         self._children: dict[str, Part] = {}
 
-    def rewind(self) -> None:
-        """Get ready for another attempt, which asks the same questions and does the same steps again."""
-        self._counts.clear()
+    @property
+    def prefix(self) -> str:
+        """What stands before the numbers of questions, steps and graphs: the stage, and the step around the code."""
+        return self.stage + inside_step.get()
+
+    def mark(self) -> Mapping[str, int]:
+        """Note how far it is, to begin again from here."""
+        return dict(self._counts)
+
+    def rewind(self, to: Mapping[str, int] | None = None) -> None:
+        """Get ready for another attempt, which asks the same questions and does the same steps again.
+
+        Args:
+            to: How far it was when the first attempt began; without it that was at its beginning.
+        """
+        self._counts = dict(to or {})
         self.unanswered.clear()
         for child in self._children.values():
             child.rewind()
 
     def number(self, kind: str) -> int:
         """Count how often something of a kind has come up in this run of the part; give its number, from 0."""
-        counted = self.stage + kind
+        counted = self.prefix + kind
         number = self._counts.get(counted, 0)
         self._counts[counted] = number + 1
         return number

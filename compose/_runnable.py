@@ -381,7 +381,7 @@ class Runnable(KeptRuns[OutputT], Generic[InputT, OutputT]):
             return Run(self.plan, packets, resolved, None, "")
         resolved.run_id = part.record.id
         return Run(
-            self.plan, packets, resolved, None, "", part.nested(self.plan, f"{part.stage}run {part.number('run')}")
+            self.plan, packets, resolved, None, "", part.nested(self.plan, f"{part.prefix}run {part.number('run')}")
         )
 
     def _input_reader(self, run: Run, source: AsyncIterable[Any] | Iterable[Any]) -> StreamReader[Any]:

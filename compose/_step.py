@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from uuid import uuid4
 
 from ._codec import codec_for
 from ._context import class_of, current_frame
-from ._part import current_part, numbered
+from ._part import current_part, inside_step, numbered
 from ._types import resolve_hints
-from .errors import StepMismatchError, UnsavableTypeError, UnsavableValueError
+from .errors import StepMismatchError, StepResultError, UnsavableTypeError, UnsavableValueError
 
 if TYPE_CHECKING:
     from ._codec import Codec, Json
@@ -46,7 +48,8 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
     can tell by it that it was made already.
 
     Args:
-        name: What the step is called in its node; a second one with the same name counts as another step.
+        name: What the step is called in its node; a second one with the same name counts as another step, so steps
+            that are done side by side, in no fixed order, need names of their own.
         function: What to do, ``def`` or ``async def``.
         *args: Its arguments; they must be the same whenever the step is tried.
         **kwargs: The same by name.
@@ -56,7 +59,8 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
 
     Raises:
         StepMismatchError: The step was done with other arguments before.
-        UnsavableValueError: The arguments or the result cannot be saved.
+        StepResultError: The step was done, and its result cannot be saved, so it cannot be given again.
+        UnsavableValueError: The arguments cannot be saved; nothing was done.
         CheckpointError: The store failed; the step may have had its effect.
 
     Example:
@@ -75,7 +79,7 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
     if part is None:
         return await _call(Step(name, _key_without_record(name)), function, args, kwargs)
     number = part.number(f"step {name}")
-    label = part.stage + numbered(name, number + 1)
+    label = part.prefix + numbered(name, number + 1)
     place = "/".join(part.address)
     given = _arguments(args, kwargs)
     codec = _result_codec(function)
@@ -83,11 +87,19 @@ async def step(name: str, function: Callable[..., Any], *args: Any, **kwargs: An
     if isinstance(found, dict):
         if found["arguments"] != given:
             raise StepMismatchError(place, label, found["arguments"], given)
+        if "lost" in found:
+            raise StepResultError(place, label, str(found["lost"]))
         return codec.decode(found["result"])
     part.record.check_open()
     result = await _call(Step(label, _key(part, label)), function, args, kwargs)
-    part.put("steps", label, {"arguments": given, "result": codec.encode(result)})
-    await part.record.commit(f"step {label!r} at {place!r}")
+    where = f"step {label!r} at {place!r}"
+    try:
+        part.put("steps", label, {"arguments": given, "result": codec.encode(result)})
+    except UnsavableValueError as error:  # the effect has been had, and must not be had again
+        part.put("steps", label, {"arguments": given, "lost": str(error)})
+        await part.record.commit(where)
+        raise StepResultError(place, label, str(error)) from error
+    await part.record.commit(where)
     return result
 
 
@@ -117,11 +129,12 @@ def current_step() -> Step:
 
 
 async def _call(now: Step, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    token = _step.set(now)
+    token, inside = _step.set(now), inside_step.set(f"{now.name}/")
     try:
         made = function(*args, **kwargs)
         return await made if hasattr(made, "__await__") else made
     finally:
+        inside_step.reset(inside)
         _step.reset(token)
 
 
@@ -153,9 +166,29 @@ def _key(part: Part, label: str) -> str:
     return _digest(part.record.id, *part.address, label)
 
 
+class _Place:
+    """Where steps are counted in a run that nobody keeps: a node's visit, or a tool call."""
+
+    def __init__(self) -> None:
+        self.token = uuid4().hex
+        self.attempt = 1
+        self.counts: Counter[str] = Counter()
+
+
+_place: ContextVar[_Place | None] = ContextVar("anabranch_step_place", default=None)
+
+
 def _key_without_record(name: str) -> str:
-    frame = current_frame.get()
-    return _digest(name) if frame is None else _digest(frame[0].id, frame[0].path(frame[1]), name)
+    """Make a key that no other step has, but the same one at another attempt of the node."""
+    place, frame = _place.get(), current_frame.get()
+    if place is None:
+        place = _Place()
+        _place.set(place)
+    if frame is not None and frame[2] != place.attempt:
+        place.attempt = frame[2]
+        place.counts.clear()
+    place.counts[name] += 1
+    return _digest(place.token, name, str(place.counts[name]))
 
 
 def _digest(*parts: str) -> str:

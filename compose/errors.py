@@ -439,6 +439,28 @@ class StepMismatchError(DurableError):
         return type(self), (self.path, self.name, self.before, self.now)
 
 
+class StepResultError(DurableError):
+    """A durable step was done, and its result cannot be saved: it is not done again, and cannot be given again.
+
+    Attributes:
+        path: Where the step is.
+        name: What it is called.
+        why: What is in the way.
+    """
+
+    def __init__(self, path: str, name: str, why: str) -> None:
+        self.path = path
+        self.name = name
+        self.why = why
+        super().__init__(
+            f"step {name!r} at {path!r} has had its effect, and its result cannot be saved: {why}; let it return plain "
+            "data or what its annotation says, and give the step another name if it is to be done again"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.name, self.why)
+
+
 class ResumeError(AnabranchError):
     """A run cannot be resumed as asked; nothing has run.
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -152,6 +152,18 @@ async def _() -> None:
     with pytest.raises(BaseException, match="waits"):
         await app.invoke("x", run="r1")
     await app.resume("r1", answer=True)
+
+
+@case("StepResultError")
+async def _() -> None:
+    def charge() -> int:
+        return cast("int", "a receipt")
+
+    async def work(text: str) -> bool:
+        await step("charge", charge)
+        return True
+
+    await line(work, bool).compile(store=MemoryStore()).invoke("x", run="r1")
 
 
 class Full(MemoryStore):

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+import threading
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from anabranch.compose import END, START, AnswerTypeError, Approval, Graph, Interrupted, MemoryStore, interrupt
+from anabranch.compose import (
+    END,
+    START,
+    AnswerTypeError,
+    Approval,
+    Graph,
+    Interrupted,
+    MemoryStore,
+    NodeError,
+    interrupt,
+)
 
 pytestmark = pytest.mark.anyio
+
+
+class Pair(TypedDict):
+    left: int
 
 
 PROGRAM = """
@@ -85,3 +102,46 @@ async def test_an_answer_of_another_type_may_be_corrected() -> None:
     with pytest.raises(AnswerTypeError):
         await app.resume("r", answer="three")
     assert await app.resume("r", answer=3) == 3
+
+
+WRONG: list[tuple[Any, Any, Any]] = [
+    (tuple[int, ...], ("a",), (1, 2)),
+    (frozenset[int], frozenset({"a"}), frozenset({1})),
+    (dict[str, list[int]], {"a": ["b"]}, {"a": [1]}),
+    (int | None, "a", None),
+    (Annotated[int, Field(ge=3)], 2, 3),
+    (Pair, {"left": "a"}, {"left": 1}),
+]
+
+
+@pytest.mark.parametrize(("form", "wrong", "right"), WRONG, ids=lambda value: str(value)[:30])
+async def test_a_wrong_answer_is_refused_before_anything_runs(form: Any, wrong: Any, right: Any) -> None:
+    ran = 0
+
+    async def ask(text: str) -> str:
+        nonlocal ran
+        ran += 1
+        return repr(await interrupt("?", answer=form))
+
+    graph = Graph[str, str]()
+    graph.add_edge(START, graph.add_node("ask", ask))
+    graph.add_edge("ask", END)
+    app = graph.compile(store=MemoryStore())
+    with pytest.raises(Interrupted):
+        await app.invoke("x", run="r")
+    with pytest.raises(AnswerTypeError):
+        await app.resume("r", answer=wrong)
+    assert ran == 1
+    assert await app.resume("r", answer=right) == repr(right)
+
+
+@pytest.mark.parametrize("form", ["int", 5, threading.Lock], ids=str)
+async def test_what_is_no_type_of_answers_is_refused_when_it_is_asked_with(form: Any) -> None:
+    async def ask(text: str) -> str:
+        return repr(await interrupt("?", answer=form))
+
+    graph = Graph[str, str]()
+    graph.add_edge(START, graph.add_node("ask", ask))
+    graph.add_edge("ask", END)
+    with pytest.raises(NodeError, match="no type of answers"):
+        await graph.compile(store=MemoryStore()).invoke("x", run="r")
