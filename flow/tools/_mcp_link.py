@@ -322,7 +322,7 @@ def explained(label: str, link: Link, error: Exception) -> McpError:
         return McpError(f"the answer of the MCP server {label} is too large and was refused; ask it for less")
     if link.lost is not None or kind_of(error) == "cut" or text.startswith("SSE stream"):  # the SDK's own words
         return McpConnectionError(_lost_in_call(label, link.lost or text))
-    if hasattr(error, "code"):
+    if hasattr(error, "code") and kind_of(error) != "unreadable":
         return McpError(f"the MCP server {label} refused the call: {text}")
     return McpError(f"the answer of the MCP server {label} makes no sense: {text}")
 

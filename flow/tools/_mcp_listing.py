@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...schema import Risk, ToolInfo
 from ...schema._near import did_you_mean
-from ._mcp_link import Link, listed_tools, short
+from ._mcp_link import Link, listed_tools, short, words_of
 from .errors import McpError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def usable_tools(link: Link) -> list[ListedTool]:
     assert link.client is not None, "the link is ready"
     found: dict[str, ListedTool] = {}
     for tool in await listed_tools(link.client):
-        problem = "a tool of this name is listed already" if tool.name in found else _problem_of(tool.input_schema)
+        problem = "a tool of this name is listed already" if tool.name in found else _problem_of(tool)
         if problem is None:
             found[tool.name] = tool
         else:
@@ -36,7 +36,19 @@ async def usable_tools(link: Link) -> list[ListedTool]:
     return list(found.values())
 
 
-def _problem_of(schema: Mapping[str, Any]) -> str | None:
+def _problem_of(tool: ListedTool) -> str | None:
+    """Say what is wrong with a tool, so that no model could be told of it."""
+    if not tool.name.strip():
+        return "it has no name"
+    try:
+        tool.name.encode()
+        info_of("any", tool)
+    except ValueError as error:
+        return words_of(error)
+    return _problem_of_schema(tool.input_schema)
+
+
+def _problem_of_schema(schema: Mapping[str, Any]) -> str | None:
     """Say what is wrong with the schema of a tool's arguments: a provider would refuse the whole request for it."""
     jsonschema: Any = import_module("jsonschema")
     newest = jsonschema.Draft202012Validator

@@ -7,6 +7,7 @@ its standard error, so that the end of a server can be explained.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -16,10 +17,12 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from ._mcp_link import words_of
 
 if TYPE_CHECKING:
     from anyio.abc import AsyncResource, Process
@@ -217,13 +220,27 @@ class StdioTransport:
             return refusal(number, "too large", "the answer is too large")
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
+        except ValueError as error:
             if line.strip():
                 _log.debug("%s: no message: %r", self._label, line[:200])
-            return None
+            number = _number_in(line)
+            if number not in self._pending:
+                return None
+            self._pending.discard(number)
+            return refusal(number, "unreadable", words_of(error))
         if not hasattr(message, "method"):
             self._pending.discard(getattr(message, "id", None) or 0)
         return SessionMessage(message)
+
+
+def _number_in(line: bytes) -> int:
+    """Find the request that a message answers which is JSON and yet no message, such as for half of a character."""
+    try:
+        found: object = json.loads(line.decode("utf-8", "replace"))
+        answer = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        return -1 if "method" in answer else int(answer.get("id", -1))
+    except (ValueError, TypeError, RecursionError):
+        return -1
 
 
 def refusal(number: int | str, kind: str, text: str) -> SessionMessage:

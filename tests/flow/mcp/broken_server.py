@@ -27,7 +27,7 @@ def tool(name: str, schema: Any = None, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": {}} if schema is None else schema, **more}
 
 
-NAMES = ("echo", "pid", "hang", "die", "last", "huge", "endless", "refuse", "nonsense", "fail", "count", "slow")
+NAMES = ("echo", "pid", "hang", "die", "last", "huge", "endless", "refuse", "nonsense", "fail", "count", "slow", "half")
 BAD_TOOLS = [
     tool("no_object", {"type": "string"}),
     tool("no_schema", "nothing"),
@@ -37,6 +37,8 @@ BAD_TOOLS = [
     {"inputSchema": {"type": "object"}},
     "not even an object",
     tool("good"),
+    tool(""),
+    tool("  "),
 ]
 
 
@@ -86,6 +88,8 @@ def call(name: str, arguments: dict[str, Any], number: object) -> dict[str, Any]
             say({"id": number, "error": {"code": -32602, "message": "not with me"}})
         case "nonsense":
             return {"content": "no list"}
+        case "half":
+            return text("three \ud83d halves")
         case "fail":
             return {**text("it is broken"), "isError": True}
         case _:

@@ -107,7 +107,7 @@ async def test_tools_with_bad_schemas_are_left_out_and_named_in_a_warning(broken
     assert [tool.info.name for tool in tools] == ["good"]
     assert tools[0].info.parameters == {"type": "object"}
     said = str(warned[0].message)
-    for name in ("no_object", "no_schema", "no_type", "no_list", "number 6", "number 7", "good"):
+    for name in ("no_object", "no_schema", "no_type", "no_list", "number 6", "number 7", "good", "", "  "):
         assert f"'{name}': " in said
     assert "at properties.a.type: 'strng' is not valid" in said
 
@@ -119,7 +119,7 @@ async def test_what_a_server_prints_between_its_messages_is_skipped(broken: Brok
 
 async def test_all_pages_of_a_list_are_read(broken: Broken) -> None:
     async with broken() as tools:
-        assert len(tools) == 12
+        assert len(tools) == 13
 
 
 # --- calling ---------------------------------------------------------------------------------------------------------
@@ -301,6 +301,7 @@ async def test_an_answer_without_end_ends_with_the_time_of_the_call(
     [
         ("refuse", "refused the call: not with me"),
         ("nonsense", "the answer of the MCP server .* makes no sense: .*content"),
+        ("half", "the answer of the MCP server .* makes no sense: Invalid JSON: .*hex escape"),
     ],
 )
 async def test_an_answer_that_is_no_result_fails_the_call(
