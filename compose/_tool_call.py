@@ -29,7 +29,10 @@ from ..schema import (
     tool_text,
 )
 from ._events import ToolDelta, ToolEnded, ToolFailed, ToolStarted
-from ._tool_context import CurrentCall, enter_call
+from ._part import current_part
+from ._tool_context import CurrentCall, current_tool_call, enter_call
+from ._tool_failures import error_of_stray, is_stray, leaves, told_of
+from ._tool_lines import Lines, adds_up
 from ._tool_set import Entry, ErrorPolicy, ToolSet
 from .errors import DurableError, InterruptError, NodeError, ToolCallCutError, ToolTimeoutError, UnknownToolError
 
@@ -91,7 +94,7 @@ class Steps:
 class Work:
     """One call under way."""
 
-    __slots__ = ("arguments", "call", "current", "cut", "entry", "error", "frame", "steps")
+    __slots__ = ("arguments", "call", "current", "cut", "entry", "error", "frame", "mark", "steps")
 
     def __init__(self, steps: Steps, call: ToolCall, position: int, cut: bool, frame: Frame | None) -> None:
         self.steps = steps
@@ -109,6 +112,8 @@ class Work:
         self.arguments: Mapping[str, Any] | None = None
         self.error: Exception | None = None
         """Why the node has to fail, once the other calls are done."""
+        self.mark: Mapping[str, int] | None = None
+        """In a run that is kept: what the call had done when the tool was first run."""
 
     # -- what the node calls -----------------------------------------------------------------------------------
 
@@ -130,6 +135,10 @@ class Work:
                 await self._tell("on_end", output)
         except Exception as error:
             return await self._failed(error)
+        except BaseException as error:
+            if not is_stray(error):
+                raise
+            return await self._failed(error_of_stray(error))
         else:
             return message
 
@@ -153,14 +162,26 @@ class Work:
             told = await self._failed(error, after_text=text_so_far)
             if told is not None:
                 yield told
+        except BaseException as error:
+            if not is_stray(error):
+                raise
+            told = await self._failed(error_of_stray(error), after_text=text_so_far)
+            if told is not None:
+                yield told
 
     async def _collect(self, output: AsyncIterator[Any]) -> Message | None:
         pieces: list[Message] = []
         try:
             async for message in self._read(output):
                 pieces.append(message)
-        except Exception as error:
-            told = await self._failed(error, after_text=any(piece.content for piece in pieces))
+        except BaseException as error:
+            if isinstance(error, Exception):
+                failure = error
+            elif is_stray(error):
+                failure = error_of_stray(error)
+            else:
+                raise
+            told = await self._failed(failure, after_text=any(piece.content for piece in pieces))
             if told is None:
                 return None
             pieces.append(told)
@@ -182,7 +203,7 @@ class Work:
                 given = self.call.arguments if self.arguments is None else self.arguments
                 self._say(ToolStarted, arguments=given)
                 await self._tell("on_start", given)
-        if not steps.middlewares:
+        if not steps.middlewares or (self.entry is not None and self.entry.apart):
             return await self._run(self.call)
         go_on: NextCall = self._run
         for middleware in reversed(steps.middlewares):
@@ -202,6 +223,12 @@ class Work:
 
     async def _run(self, call: ToolCall) -> ToolOutput:
         """Run the tool; a middleware may have changed the call, then its arguments are validated again."""
+        part = current_part.get()
+        if part is not None:  # a middleware may try again, and then the tool does the same again
+            if self.mark is None:
+                self.mark = part.mark()
+            else:
+                part.rewind(self.mark)
         entry, arguments = self.entry, self.arguments
         if call is not self.call and (call.name != self.call.name or call.arguments != self.call.arguments):
             entry = self.steps.tools.find(call.name)
@@ -233,39 +260,27 @@ class Work:
         return Message.tool(content, tool_call_id=call.id, name=call.name or None, is_error=is_error, extra=extra)
 
     async def _read(self, output: AsyncIterator[Any]) -> AsyncGenerator[Message, None]:
-        """Read a stream: text and parts are passed on as they come, other values are put together first."""
+        """Read a stream: text and parts add up, any other chunk is JSON on a line of its own."""
         seen: list[Any] = []
-        kept: list[Any] = []
+        lines = Lines()
         passed_on = False
         async with StreamReader.from_iterable(output) as reader:
             async for chunk in reader:
                 if self.frame is not None:
                     seen.append(chunk)
                     self._say(ToolDelta, chunk=chunk)
-                piece = self._passed_on(chunk)
-                if piece is None:
-                    kept.append(chunk)
+                passed_on = True
+                content = lines.take(chunk)
+                if isinstance(chunk, ToolResult):
+                    yield self._piece(content, is_error=chunk.is_error, extra=chunk.extra)
                 else:
-                    passed_on = True
-                    yield piece
-        if kept:
-            yield self._piece(tool_text(concat(kept)))
-        elif not passed_on:
+                    yield self._piece(content)
+        if not passed_on:
             yield self._piece("")
         if self.frame is not None:
             whole = _whole(seen)
             self._say(ToolEnded, result=whole)
             await self._tell("on_end", whole)
-
-    def _passed_on(self, chunk: Any) -> Message | None:
-        """Make a piece of a chunk whose contents add up as those of messages do."""
-        if type(chunk) is str:
-            return self._piece(chunk)
-        if isinstance(chunk, ToolResult):
-            return self._piece(tool_text(chunk), is_error=chunk.is_error, extra=chunk.extra)
-        if isinstance(chunk, Message):
-            return self._piece(chunk.content)
-        return None
 
     # -- failures ----------------------------------------------------------------------------------------------
 
@@ -279,13 +294,14 @@ class Work:
         if self.frame is not None:
             self._say(ToolFailed, error=error, told=told)
             await self._tell("on_error", error)
-        return None if told is None else self._piece(f"\n{told}" if after_text else told, is_error=True)
+        return None if told is None else self._piece(tool_text(f"\n{told}" if after_text else told), is_error=True)
 
     def _policy(self, error: Exception) -> ErrorPolicy:
-        if isinstance(error, DurableError):
-            return "raise"  # the run cannot be kept
-        if isinstance(error, InterruptError) or isinstance(error.__cause__, InterruptError):
-            return "raise"  # nobody could be asked, or the answer was no answer: not for the model to mend
+        for one in leaves(error):
+            if isinstance(one, DurableError):
+                return "raise"  # the run cannot be kept
+            if isinstance(one, InterruptError) or isinstance(one.__cause__, InterruptError):
+                return "raise"  # nobody could be asked, or the answer was no answer: not for the model to mend
         if isinstance(error, NodeError) and error.where.startswith("callback "):
             return "raise"  # nor are the faults of those who only watch
         policies = self.steps.node_policies if self.entry is None else self.entry.policies
@@ -294,7 +310,7 @@ class Work:
     def _text_of(self, error: Exception) -> str:
         if isinstance(error, (ToolArgumentsError, UnknownToolError, ToolCallCutError, ToolTimeoutError)):
             return str(error)
-        return f"The tool {self.call.name!r} failed: {type(error).__name__}: {error}"
+        return told_of(self.call.name, error)
 
     async def _tell(self, method: str, given: Any) -> None:
         """Call the callback handlers, for which a tool call is a component with a path of its own."""
@@ -322,7 +338,11 @@ async def _call_middleware(middleware: Middleware, go_on: NextCall, call: ToolCa
 
 async def _run_attempts(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutput:
     """Run a tool that has a time limit or may be tried again; chunks that are out stay out and end the trying."""
+    part = current_part.get()
+    mark = None if part is None else part.mark()
     for attempt in range(entry.retries + 1):
+        if part is not None and attempt:
+            part.rewind(mark)
         try:
             output = await _run_timed(entry, arguments)
             if not is_stream(output):
@@ -336,6 +356,7 @@ async def _run_attempts(entry: Entry, arguments: Mapping[str, Any]) -> ToolOutpu
         except Exception:
             if attempt == entry.retries:
                 raise
+        current_tool_call().begin_again()
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -434,6 +455,9 @@ def _whole(chunks: Sequence[Any]) -> Any:
     if not chunks:
         return ""
     try:
+        if len(chunks) > 1 and not all(map(adds_up, chunks)):
+            lines = Lines()
+            return concat([Message.tool(lines.take(chunk), tool_call_id="") for chunk in chunks]).content
         return concat(chunks)
     except Exception:
         return list(chunks)

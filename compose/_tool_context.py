@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class CurrentCall:
     """The tool call that the code which asks is part of; :func:`current_tool_call` gives it."""
 
-    __slots__ = ("arguments", "id", "name", "position", "risk", "tool")
+    __slots__ = ("arguments", "before_next", "id", "name", "position", "risk", "tool")
 
     def __init__(self, id: str, name: str, tool: str, position: int, risk: Risk = "safe") -> None:
         self.id: str = id
@@ -32,6 +32,14 @@ class CurrentCall:
         """What the call may do, as the tool says."""
         self.arguments: Mapping[str, Any] | None = None
         """The validated arguments; None before they are, and where there is no such tool."""
+        self.before_next: list[Callable[[], None]] | None = None
+        """What to do if the tool is tried again: take back what the attempt did to the run."""
+
+    def begin_again(self) -> None:
+        """Take back what the attempt that failed did to the run."""
+        undo, self.before_next = self.before_next or (), None
+        for take_back in undo:
+            take_back()
 
     def __repr__(self) -> str:
         return f"<call {self.id!r} of {self.name!r}>"

@@ -17,6 +17,7 @@ from ..schema import StreamReader, TextPart, ToolArgumentsError, ToolCall, ToolO
 from ._spec import Retry
 from ._tool_call import Middleware, NextCall, is_stream, timed_stream, with_first_chunk
 from ._tool_context import current_tool_call
+from ._tool_failures import leaves, told_of
 from .errors import DurableError, InterruptError, NodeError, ToolTimeoutError, UnknownToolError
 
 
@@ -49,6 +50,7 @@ def retry_calls(policy: int | Retry = 2, *, tools: Collection[str] | None = None
             except retry.on as error:
                 if attempt == retry.attempts or ends_the_run(error):
                     raise
+            current_tool_call().begin_again()
         raise AssertionError("the last attempt returns or raises")
 
     return try_again
@@ -134,7 +136,7 @@ def tell_errors(*, on: type[Exception] | tuple[type[Exception], ...] = Exception
     """
 
     def told(call: ToolCall, error: Exception) -> ToolResult:
-        return ToolResult(f"The tool {call.name!r} failed: {type(error).__name__}: {error}", is_error=True)
+        return ToolResult(told_of(call.name, error), is_error=True)
 
     async def tell(call: ToolCall, next: NextCall) -> ToolOutput:
         try:
@@ -199,10 +201,13 @@ def limit_rate(calls: int, seconds: float, *, tools: Collection[str] | None = No
 
 def ends_the_run(error: BaseException) -> bool:
     """Tell whether an error of a tool ends the run whatever is the policy: trying again or telling it helps nobody."""
-    cause: BaseException | None = error
-    while isinstance(cause, NodeError):  # also of a tool that is a graph
-        cause = cause.__cause__
-    return isinstance(cause, (InterruptError, DurableError))
+    return any(map(_ends_it, leaves(error)))
+
+
+def _ends_it(error: BaseException) -> bool:
+    if isinstance(error, NodeError):  # also of a tool that is a graph
+        return error.__cause__ is not None and ends_the_run(error.__cause__)
+    return isinstance(error, (InterruptError, DurableError))
 
 
 def _concerns(tools: Collection[str] | None) -> bool:

@@ -48,6 +48,7 @@ class Entry:
     """A tool and what was decided about it."""
 
     __slots__ = (
+        "apart",
         "name",
         "parallel",
         "plain",
@@ -71,7 +72,9 @@ class Entry:
         self.retries: int = getattr(tool, "retries", 0)
         self.parallel: bool = getattr(tool, "parallel", True)
         self.risk: Risk = getattr(tool, "risk", "safe")
-        self.policies = policies
+        self.apart: bool = getattr(tool, "apart", False)
+        """Whether it is no tool of the user's: policies and middlewares of the node are not for it."""
+        self.policies = policies_of("tell_model", "") if self.apart else policies
         self.renames: Mapping[str, str] = {}
         self.plain = self.timeout is None and not self.retries
         """Whether running the tool is nothing but validating and calling."""

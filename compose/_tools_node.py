@@ -16,6 +16,7 @@ from ._body import Body
 from ._context import current_frame, within
 from ._crew import make_crew
 from ._tool_call import AnyMiddleware, ArgumentHandler, Middleware, Steps, UnknownToolHandler, Work, is_cut
+from ._tool_checks import listed_middlewares, listed_tools
 from ._tool_kept import KeptWork, kept, stop_if_paused
 from ._tool_set import ErrorPolicies, ToolAlias, ToolSet, policies_of
 from ._tools_options import ToolsOptions
@@ -53,7 +54,8 @@ class ToolsNode:
         timeout: Seconds that a call may take whose tool does not say.
 
     Raises:
-        ToolDefinitionError: Two tools have the same name, an alias is ambiguous, or something is no tool.
+        ToolDefinitionError: Two tools have the same name, an alias is ambiguous, or something is no tool or no
+            middleware.
 
     Example:
         >>> from anabranch.schema import tool
@@ -81,7 +83,8 @@ class ToolsNode:
     ) -> None:
         if timeout is not None and timeout <= 0:
             raise ToolDefinitionError(f"timeout is in seconds and more than 0, or None, not {timeout}")
-        self._tools = tuple(tools)
+        self._tools = listed_tools(tools)
+        middlewares = listed_middlewares(middlewares)
         self._fixed: tuple[Tool, ...] = ()
         self._at_once = False
         self._sequential = sequential
@@ -131,7 +134,7 @@ class ToolsNode:
         if options.timeout is not None:
             made._timeout = options.timeout
         if options.tools is not None:
-            made._tools = tuple(options.tools)
+            made._tools = listed_tools(options.tools)
         if options.aliases is not None:
             made._aliases = dict(options.aliases)
         old = self._steps
@@ -163,7 +166,11 @@ class ToolsNode:
 
         Returns:
             The new node.
+
+        Raises:
+            ToolDefinitionError: Something among them cannot be one.
         """
+        listed_middlewares(middlewares)
         made = object.__new__(ToolsNode)
         made.__dict__.update(self.__dict__)
         old = self._steps
@@ -271,6 +278,8 @@ class ToolsNode:
         stop_if_paused(works)
 
     def _works(self, message: Message, frame: Frame | None) -> Sequence[AnyWork]:
+        if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MessageError(f"a tools node answers a Message with tool calls, got {type(message).__name__}")
         calls = message.tool_calls
         if message.role != "assistant" or not calls:
             raise MessageError(

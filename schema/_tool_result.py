@@ -68,7 +68,7 @@ def tool_text(result: object) -> str | tuple[Part, ...]:
 
     A text stays as it is. A :class:`ToolResult`, a part, or a list of parts gives parts, and a single part that
     is text gives the text. Everything else becomes JSON: pydantic models, dataclasses, dates, enums, sets (sorted);
-    ``None`` becomes ``null``.
+    ``None`` becomes ``null``. Lone surrogates, which no client can send, become U+FFFD.
 
     Args:
         result: One value; chunks of a stream are concatenated first.
@@ -86,25 +86,43 @@ def tool_text(result: object) -> str | tuple[Part, ...]:
         ('plain', 'null', '42')
     """
     if isinstance(result, str):
-        return result
+        return sendable(result)
     if isinstance(result, ToolResult):
         return _content(result.parts)
     if isinstance(result, _PARTS):
         return _content((result,))
     if isinstance(result, Message):
-        return result.content
+        content = result.content
+        return sendable(content) if isinstance(content, str) else tuple(map(_sendable_part, content))
     if isinstance(result, list | tuple):
         items: tuple[Any, ...] = tuple(cast("Iterable[object]", result))
         if items and all(isinstance(item, _PARTS) for item in items):
             return _content(items)
-        return _to_json(cast("object", result))
-    return _to_json(result)
+        return sendable(_to_json(cast("object", result)))
+    return sendable(_to_json(result))
+
+
+def sendable(text: str) -> str:
+    """Replace lone surrogates, which are no text that can be encoded; two that make a character become that."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def _content(parts: tuple[Part, ...]) -> str | tuple[Part, ...]:
     if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].index is None and not parts[0].extra:
-        return parts[0].text
-    return parts or ""
+        return sendable(parts[0].text)
+    return tuple(map(_sendable_part, parts)) or ""
+
+
+def _sendable_part(part: Part) -> Part:
+    if not isinstance(part, TextPart) or (text := sendable(part.text)) is part.text:
+        return part
+    return part.model_copy(update={"text": text})
 
 
 def _to_json(value: object) -> str:

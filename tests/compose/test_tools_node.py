@@ -363,7 +363,7 @@ async def test_205_a_result_of_several_parts_is_the_content_of_the_message() -> 
     assert answers[0].extra == {"rows": 7}
 
 
-async def test_a_stream_of_values_is_put_together_and_an_empty_one_is_an_empty_answer() -> None:
+async def test_each_value_of_a_stream_is_a_line_and_an_empty_stream_is_an_empty_answer() -> None:
     """Weak point 33: an empty stream leaves no hole in the history."""
 
     @tool
@@ -378,7 +378,7 @@ async def test_a_stream_of_values_is_put_together_and_an_empty_one_is_an_empty_a
 
     answers = await both_ways(ToolsNode([fields, nothing]), calls(call("1", "fields"), call("2", "nothing")))
 
-    assert [answer.text for answer in answers] == ['{"text": "ab", "n": 1}', ""]
+    assert [answer.text for answer in answers] == ['{"text": "a"}\n{"text": "b", "n": 1}', ""]
 
 
 @pytest.mark.parametrize("policies", [{"nonsense": "raise"}, "never", {"json": "ignore"}])

@@ -138,3 +138,17 @@ def test_json_values_come_back_from_the_text(value: Any) -> None:
 @given(st.sets(st.text() | st.integers()))
 def test_sets_are_written_in_an_order_of_their_own(value: set[Any]) -> None:
     assert tool_text(value) == tool_text(frozenset(reversed(list(value))))
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_lone_surrogates_are_replaced_and_all_else_stays(text: str) -> None:
+    paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    message = Message.tool(text, tool_call_id="c1")
+    given_as = [text, ToolResult(text), TextPart(text), message, ["x", text], {text: text}]
+    for result in given_as:
+        content = tool_text(result)
+        assert isinstance(content, str)
+        content.encode()
+    assert tool_text(text) == tool_text(ToolResult(text)) == paired
+    picture = ImagePart(url="https://example.org/a.png")
+    assert tool_text(ToolResult([text, picture])) == (TextPart(paired), picture)
