@@ -47,7 +47,7 @@ class ReactAgent(Threads[OutputT]):
         fallback: A model, or several, to ask when the model fails before any of its answer is out. Reasoning counts
             as answer; what only tells of usage does not.
         fallback_on: After which errors.
-        max_tool_calls: How many tool calls one run may make.
+        max_tool_calls: How many tool calls one run may make, not counting those that give a typed answer.
         max_tokens: How many tokens the model may take in one run; noticed before the next model call.
         output: What the answer has to be: a pydantic model, a dataclass, any type that pydantic knows. The model is
             told what is wrong with an answer that does not fit.
@@ -110,9 +110,10 @@ class ReactAgent(Threads[OutputT]):
         node = node.with_middlewares(*middlewares) if middlewares else node
         self._output = None if output is None else Output(output, output_mode, output_retries)
         directly = names_of(node, return_directly)
+        final = "" if self._output is None or self._output.tool is None else self._output.tool.info.name
         if self._output is not None and self._output.tool is not None:
             node = node.with_tools(self._output.tool)
-            directly |= {self._output.tool.info.name}
+            directly |= {final}
         models = (model, *(fallback if isinstance(fallback, Sequence) else (fallback,)))
         if None in cast("Sequence[object]", models):
             raise TypeError(f"the agent {name!r} needs a model where None is given; without a fallback, leave it out")
@@ -125,7 +126,7 @@ class ReactAgent(Threads[OutputT]):
             rewriter=message_rewriter,
             modifier=message_modifier,
             checker=tool_call_checker,
-            limits=Limits(max_rounds, max_tool_calls, max_tokens),
+            limits=Limits(max_rounds, max_tool_calls, max_tokens, final),
             output=self._output,
             name=name,
         )

@@ -103,7 +103,7 @@ class Asks(Generic[OutputT]):
         return self._result(message, left[0])
 
     def _result(self, message: Message, state: AgentState) -> AgentResult[OutputT]:
-        output = None if self._output is None else self._output.read(message)
+        output = None if self._output is None else self._output.read(message, state.messages)
         return AgentResult(message, list(state.messages), state.usage, state.rounds, cast("OutputT", output))
 
     async def start(

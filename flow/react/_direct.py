@@ -31,9 +31,15 @@ def set_return_directly() -> None:
         ...         return "The rise and fall of the sea."
         ...     return "not found"
     """
-    position = current_tool_call().position
+    call = current_tool_call()
     with current_state(AgentState) as state:
-        state.marked.append(position)
+        state.marked.append(call.position)
+    call.before_next = [*(call.before_next or ()), lambda: _take_back(call.position)]
+
+
+def _take_back(position: int) -> None:
+    with current_state(AgentState) as state:
+        state.marked = [marked for marked in state.marked if marked != position]
 
 
 class DirectReturn:

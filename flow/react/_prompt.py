@@ -79,13 +79,14 @@ class BeforeModel:
 class Limits:
     """How much an agent may use up in one run."""
 
-    def __init__(self, max_rounds: int, max_tool_calls: int | None, max_tokens: int | None) -> None:
+    def __init__(self, max_rounds: int, max_tool_calls: int | None, max_tokens: int | None, final: str = "") -> None:
         for name, limit in (("max_rounds", max_rounds), ("max_tool_calls", max_tool_calls), ("max_tokens", max_tokens)):
             if limit is not None and limit < (0 if name == "max_tool_calls" else 1):
                 raise ValueError(f"{name}={limit}: give a positive number")
         self.max_rounds = max_rounds
         self._max_tool_calls = max_tool_calls
         self._max_tokens = max_tokens
+        self._final = final
 
     def count_round(self, state: AgentState) -> None:
         """Count a model call that is about to be made.
@@ -107,7 +108,7 @@ class Limits:
             ToolCallLimitExceeded: There are more calls than there may be; none of these has run.
         """
         state.marked = []
-        state.tool_calls += len(message.tool_calls)
+        state.tool_calls += len([call for call in message.tool_calls if call.name != self._final])
         if self._max_tool_calls is not None and state.tool_calls > self._max_tool_calls:
             raise ToolCallLimitExceeded(self._max_tool_calls, repair_history(state.messages))
         return state.messages[-1]

@@ -17,7 +17,7 @@ class AgentState:
     rounds: int = 0
     """How often the model was asked."""
     tool_calls: int = 0
-    """How many calls the model has made."""
+    """How many calls the model has made, beside those that give a typed answer."""
     usage: Usage = field(default_factory=Usage)
     """What the model calls of this run cost."""
     marked: list[int] = field(default_factory=list[int])

@@ -57,12 +57,28 @@ class TokenLimitExceeded(AgentLimitExceeded):
 
 
 class OutputInvalid(AgentLimitExceeded):
-    """An agent's model gave answers that do not fit ``output``, more often than ``output_retries`` allows."""
+    """An agent's answer does not fit ``output``.
+
+    The model gave such answers more often than ``output_retries`` allows; or the result of another tool was returned
+    directly, which the model cannot mend.
+
+    Attributes:
+        why: What is wrong, in the second case.
+    """
 
     _text = (
         "the agent's model was told {limit} times what is wrong with its answer, and it still does not fit the output "
         "type; raise output_retries=, or say in the prompt what is wanted; `.messages` is the history so far"
     )
+
+    def __init__(self, limit: int, messages: Sequence[Message], why: str = "") -> None:
+        super().__init__(limit, messages)
+        self.why = why
+        if why:
+            self.args = (f"{why}\n`.messages` is the history so far",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.limit, self.messages, self.why)
 
 
 class ThreadConflict(RunConflict):
