@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import anyio
 from anyio.lowlevel import current_token
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from .errors import McpConnectionError, McpError
 
@@ -285,8 +286,14 @@ async def call_tool(
     Raises:
         TimeoutError: The answer took too long.
         McpConnectionError: There is no connection, or it was lost in the call.
-        McpError: The server refused the call, or its answer makes no sense.
+        McpError: The server refused the call, its answer makes no sense, or the arguments cannot be written.
     """
+    try:
+        to_json(arguments)
+    except ValueError as error:  # within the session it would end the connection
+        raise McpError(
+            f"the arguments of {name!r} cannot be sent to the MCP server {connection.label}: {error}"
+        ) from error
     for is_last in (False, True):
         link = await connection.link()
         assert link.client is not None, "a link that was given is ready"

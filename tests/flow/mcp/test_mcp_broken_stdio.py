@@ -378,6 +378,14 @@ def test_tools_belong_to_the_event_loop_that_they_were_made_in(broken: Broken, b
 # --- in a node -------------------------------------------------------------------------------------------------------
 
 
+async def test_arguments_that_cannot_be_written_cost_only_their_call(broken: Broken, by_name: ByName) -> None:
+    async with broken() as tools:
+        echo = by_name(tools)["echo"]
+        with pytest.raises(McpError, match=r"the arguments of 'echo' cannot be sent"):
+            await echo.run({"a": "half \ud83d"})
+        assert text_of(await echo.run({"a": 1})) == '{"a": 1}'
+
+
 async def test_a_tools_node_tells_the_model_what_went_wrong_with_each_call(broken: Broken) -> None:
     names = ["echo", "hang", "fail", "refuse", "nonsense", "huge"]
     calls = [ToolCall(id=name, name=name, arguments='{"size": 200000}') for name in names]
