@@ -100,8 +100,8 @@ async def interrupt(payload: Any, *, answer: Any = Any, name: str = "") -> Any:
         The answer, of that type.
 
     Raises:
-        InterruptError: If nobody can be asked, the handler raises (what it raised is the ``__cause__``), or the question
-            is another one than was answered.
+        InterruptError: If nobody can be asked, the handler raises (that is the ``__cause__``), or the question is
+            another one than was answered.
         AnswerTypeError: If the answer is of another type.
         Interrupted: To stop the run; it is no ``Exception``, let it pass.
 
