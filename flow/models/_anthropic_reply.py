@@ -40,6 +40,7 @@ class AnthropicReader:
         self._about = origin.request_id(headers)
         self._opaque: dict[int, dict[str, Any]] = {}  # blocks that are put together here, since nobody else knows how
         self._inputs: dict[int, str] = {}  # the arguments of such blocks, and of calls that have them at once
+        self._unclosed: int | None = None  # such a call, until it is known whether the answer was cut off in it
 
     def read(self, event: JsonObject) -> Iterator[Message]:
         """Give the chunks that an event makes."""
@@ -49,14 +50,21 @@ class AnthropicReader:
                 extra = {**self._about, **texts(message, "id", "model")}
                 yield Message.assistant(extra=extra, usage=_usage(message.get("usage") or {}))
             case "content_block_start":
+                yield from self._close()
                 yield from self._start(event["index"], event["content_block"])
             case "content_block_delta":
                 yield from self._delta(event["index"], event["delta"])
             case "content_block_stop":
                 yield from self._stop(event["index"])
             case "message_delta":
-                yield _end(event["delta"], event.get("usage") or {})
+                end = _end(event["delta"], event.get("usage") or {})
+                if end.finish_reason == "length":
+                    self._unclosed = None
+                elif end.finish_reason is not None:
+                    yield from self._close()
+                yield end
             case "message_stop":
+                yield from self._close()
                 self.ended = True
             case "error":
                 raise reported(event, self._origin)
@@ -116,7 +124,14 @@ class AnthropicReader:
                 block["input"] = _read_input(arguments)
             yield _whole_block(index, block)
         elif arguments:
-            yield _piece(index, arguments)
+            self._unclosed = index
+            yield _piece(index, still_open(arguments))
+
+    def _close(self) -> Iterator[Message]:
+        """Give the last brace of a call in which the answer did not end."""
+        index, self._unclosed = self._unclosed, None
+        if index is not None:
+            yield _piece(index, "}")
 
 
 def _end(last: JsonObject, counts: JsonObject) -> Message:

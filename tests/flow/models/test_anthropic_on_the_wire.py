@@ -218,6 +218,19 @@ async def test_arguments_that_stand_in_the_head_of_a_call_count_once(serve: Any)
         assert message.tool_calls[0].arguments == '{"city": "Paris"}'
 
 
+async def test_arguments_that_stand_in_the_head_of_a_call_stay_open_where_the_answer_was_cut_off(serve: Any) -> None:
+    stop = {"type": "content_block_stop", "index": 0}
+    for reason, after, last in (
+        ("max_tokens", [], ""),
+        ("max_tokens", streamed_block(1, BLOCKS[6]), "}"),
+        ("tool_use", [], "}"),
+    ):
+        events = stream([], reason)
+        async with serve([events[0], start(0, BLOCKS[5]), stop, *after, *events[2:]]) as wire:
+            message = await wire.streamed(AnthropicChat)
+        assert message.tool_calls[0].arguments == '{"city": "Paris"' + last
+
+
 async def test_blocks_and_deltas_of_kinds_that_are_not_known_survive(serve: Any) -> None:
     events = stream([], "end_turn")
     strange = [
