@@ -7,7 +7,7 @@ tools through; the names are the tools' own names. All of them work for tools th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from typing import Any, cast
 
 import anyio
@@ -253,9 +253,7 @@ async def _cut_stream(chunks: AsyncIterator[Any], max_chars: int) -> AsyncGenera
 
 
 def _length(chunk: Any) -> int:
-    if isinstance(chunk, str):
-        return len(chunk)
-    if isinstance(chunk, ToolResult):
-        parts: Sequence[Any] = chunk.parts
-        return sum(len(part.text) for part in parts if isinstance(part, TextPart))
-    return 0
+    content = tool_text(chunk)
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part.text) for part in content if isinstance(part, TextPart))

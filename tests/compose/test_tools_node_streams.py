@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from anabranch.compose import END, START, Graph, ToolEnded, ToolsNode
+from anabranch.compose import END, START, Graph, ToolEnded, ToolsNode, truncate_results
 from anabranch.schema import (
     ImagePart,
     Message,
@@ -94,3 +94,9 @@ async def test_what_came_before_a_failure_stays() -> None:
     answer = await both_ways(giving([{"row": 1}, {"row": 2}], ValueError("gone")))
     assert answer.is_error
     assert answer.text == '{"row": 1}\n{"row": 2}\nThe tool \'give\' failed: ValueError: gone'
+
+
+async def test_long_streams_of_values_are_cut_too() -> None:
+    made = giving([{"row": n} for n in range(1000)])
+    answer = (await ToolsNode([made], middlewares=[truncate_results(25)]).invoke(CALL))[0]
+    assert answer.text.startswith('{"row": 0}\n{"row": 1}\n[cut after 25 characters')
