@@ -250,7 +250,8 @@ class Work:
         if type(output) is ToolResult:
             message = self._piece(tool_text(output), is_error=output.is_error, extra=output.extra)
         else:
-            message = self._piece(tool_text(output))
+            call = self.call
+            message = Message.tool(tool_text(output), tool_call_id=call.id, name=call.name or None)
         if self.frame is not None:
             self._say(ToolEnded, result=output)
         return message

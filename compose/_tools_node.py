@@ -228,7 +228,10 @@ class ToolsNode:
         works = self._works(message, frame)
         answers: list[Message | None]
         if len(works) == 1 and frame is not None:  # the context is the node's own
-            return _complete(works, [await works[0].answer()], frame)
+            answer = await works[0].answer()
+            if answer is not None and type(works[0]) is Work:
+                return [answer]  # it has neither failed nor stopped
+            return _complete(works, [answer], frame)
         answers = [None] * len(works)
         for group in self._groups(works):
             if len(group) == 1:
@@ -358,6 +361,8 @@ def _handlers(middlewares: Sequence[AnyMiddleware]) -> Sequence[ArgumentHandler]
 
 
 def _require_ids(calls: Sequence[ToolCall]) -> None:
+    if len(calls) == 1 and calls[0].id:
+        return
     seen: set[str] = set()
     for call in calls:
         if call.id and call.id not in seen:

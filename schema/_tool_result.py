@@ -86,7 +86,7 @@ def tool_text(result: object) -> str | tuple[Part, ...]:
         ('plain', 'null', '42')
     """
     if isinstance(result, str):
-        return sendable(result)
+        return result if result.isascii() else sendable(result)
     if isinstance(result, ToolResult):
         return _content(result.parts)
     if isinstance(result, _PARTS):
@@ -99,13 +99,12 @@ def tool_text(result: object) -> str | tuple[Part, ...]:
         if items and all(isinstance(item, _PARTS) for item in items):
             return _content(items)
         return sendable(_to_json(cast("object", result)))
-    return sendable(_to_json(result))
+    text = _to_json(result)
+    return text if text.isascii() else sendable(text)
 
 
 def sendable(text: str) -> str:
     """Replace lone surrogates, which are no text that can be encoded; two that make a character become that."""
-    if text.isascii():
-        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -108,7 +108,8 @@ class Limits:
             ToolCallLimitExceeded: There are more calls than there may be; none of these has run.
         """
         state.marked = []
-        state.tool_calls += len([call for call in message.tool_calls if call.name != self._final])
+        calls = message.tool_calls
+        state.tool_calls += len([call for call in calls if call.name != self._final] if self._final else calls)
         if self._max_tool_calls is not None and state.tool_calls > self._max_tool_calls:
             raise ToolCallLimitExceeded(self._max_tool_calls, repair_history(state.messages))
         return state.messages[-1]
