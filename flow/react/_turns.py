@@ -14,6 +14,8 @@ T5  A run whose id a caller may know leaves a mark in place of its log, by which
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ from .errors import ThreadConflict, TurnUnfinished
 if TYPE_CHECKING:
     from ...compose import StoredLog
     from ...compose._record import Keeping
+    from ...compose._tracker import Op
 
 Waiting = Literal["reject", "cancel", "queue"]
 """What to do with a new message when the last turn has not ended: refuse it, give that turn up, or let it wait."""
@@ -61,6 +64,31 @@ class Standing:
     stored: StoredLog | None = None
 
 
+class Claims:
+    """The conversations that this process is at work on, in whichever of its event loops and threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[int, str]] = Counter()
+
+    def take(self, mark: tuple[int, str]) -> None:
+        """Say so, before it is written: who reads what was written must not think that nobody is at work."""
+        with self._lock:
+            self._counts[mark] += 1
+            active.add(mark)
+
+    def give_back(self, mark: tuple[int, str]) -> None:
+        """Say that it is no more; another one, who wants to be at work too, may still have said so."""
+        with self._lock:
+            self._counts[mark] -= 1
+            if self._counts[mark] <= 0:
+                del self._counts[mark]
+                active.discard(mark)
+
+
+CLAIMS = Claims()
+
+
 class Turn:
     """One turn that is under way in this process; ``async with`` around it settles how it was left."""
 
@@ -74,9 +102,22 @@ class Turn:
         self._known = known
         self._mark = (id(turns.keeping.store), log.id)
         self._ended = False
+        self._claimed = False
+
+    async def claimed(self, ops: Sequence[Op], messages: Sequence[Message] | None = None) -> Turn:
+        """Write that this process is at work on the turn."""
+        CLAIMS.take(self._mark)
+        try:
+            await self._log.write(ops, at_work=True, messages=messages)
+        except BaseException:
+            CLAIMS.give_back(self._mark)
+            raise
+        self._claimed = True
+        return self
 
     async def __aenter__(self) -> Turn:
-        active.add(self._mark)
+        if not self._claimed:
+            CLAIMS.take(self._mark)
         return self
 
     async def end(self, message: Message, state: AgentState) -> None:
@@ -85,7 +126,7 @@ class Turn:
         self._ended = True
 
     async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        active.discard(self._mark)
+        CLAIMS.give_back(self._mark)
         if self._ended:
             return
         with CancelScope(shield=True):
@@ -144,6 +185,8 @@ class Turns:
                     await self._clear_last(log)
                     return await self._begin_next(log, new, run)
                 standing = await self._standing(log, log.turn)
+                if standing.kind != "busy" and (await ThreadLog.read(self.keeping, thread)).version != log.version:
+                    continue  # it has ended while we looked
                 if run is not None and run == log.turn.run and standing.kind != "done":
                     return await self._begin_again(log, new, run, standing)
                 if standing.kind == "done":
@@ -169,15 +212,14 @@ class Turns:
             run = log.queued_runs[-1]
         id = uuid4().hex if run is None else run
         messages = [*log.messages, *log.queue, *new]
-        await log.write(log.begin(id, new, known=run is not None), at_work=True, messages=messages)
-        return Turn(self, log, id, log.messages, known=run is not None)
+        turn = Turn(self, log, id, messages, known=run is not None)
+        return await turn.claimed(log.begin(id, new, known=run is not None), messages)
 
     async def _begin_again(self, log: ThreadLog, new: Sequence[Message], run: str, standing: Standing) -> Turn:
         """Begin the run of a turn of which nothing was saved but its question, for whoever asks the same again."""
         if standing.kind != "gone" or log.messages[-len(new) :] != list(new):
             raise RunConflict(run, "there is such a run already; resume it")
-        await log.write([], at_work=True)
-        return Turn(self, log, run, log.messages, known=True)
+        return await Turn(self, log, run, log.messages, known=True).claimed([])
 
     # -- going on ----------------------------------------------------------------------------------------------
 
@@ -206,10 +248,9 @@ class Turns:
                 yield None
                 return
             try:
-                await log.write([], at_work=True)
+                turn = await Turn(self, log, run, None, known=True).claimed([])
             except VersionConflict:
                 raise ThreadConflict(thread, run) from None
-            turn = Turn(self, log, run, None, known=True)
             if not log.queue:
                 async with turn:
                     yield turn
