@@ -47,16 +47,19 @@ async def new_record(keeping: Keeping, run: str | None, thread: str | None) -> R
     Raises:
         RunConflict: If there is a run with this id.
     """
-    given: Mapping[str, object] = {"run": run, "thread": thread}
-    for which, name in given.items():
-        if name is not None and not (isinstance(name, str) and 0 < len(name) <= ID_LIMIT):
-            text = f"{which}= is a name of 1 to {ID_LIMIT} characters, got {name!r:.80}; leave it out to have none"
-            raise ValueError(text)
+    _check_name("run", run)
+    _check_name("thread", thread)
     record = Record(keeping, uuid4().hex if run is None else run, thread, one_of_me())
     record.doc = {"format": FORMAT, "run": record.id}
     if run is not None and await keeping.store.load(run) is not None:
         raise RunConflict(run, "there is such a run already; resume it, or begin one with another id")
     return record
+
+
+def _check_name(which: str, name: object) -> None:
+    if name is not None and not (isinstance(name, str) and 0 < len(name) <= ID_LIMIT):
+        text = f"{which}= is a name of 1 to {ID_LIMIT} characters, got {name!r:.80}; leave it out to have none"
+        raise ValueError(text)
 
 
 async def old_record(keeping: Keeping, run: str, *, takeover: bool = False) -> Record:

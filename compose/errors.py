@@ -405,13 +405,8 @@ class CheckpointError(DurableError):
         return type(self), (self.run, self.step, self.__cause__)
 
 
-class RunConflict(DurableError):
-    """Somebody else is at work on this run, or has been; nothing was lost, and nothing was saved here.
-
-    Attributes:
-        run: The id of the run.
-        why: Who, and what to do.
-    """
+class _AboutRun(AnabranchError):
+    """What is wrong with a run, and what to do; :attr:`run` is its id, :attr:`why` the rest."""
 
     def __init__(self, run: str, why: str) -> None:
         self.run = run
@@ -420,6 +415,10 @@ class RunConflict(DurableError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.run, self.why)
+
+
+class RunConflict(_AboutRun, DurableError):
+    """Somebody else is at work on this run, or has been; nothing was lost, and nothing was saved here."""
 
 
 class StepMismatchError(DurableError):
@@ -440,13 +439,7 @@ class StepMismatchError(DurableError):
 
 
 class StepResultError(DurableError):
-    """A durable step was done, and its result cannot be saved: it is not done again, and cannot be given again.
-
-    Attributes:
-        path: Where the step is.
-        name: What it is called.
-        why: What is in the way.
-    """
+    """The step :attr:`name` at :attr:`path` was done, and its result cannot be saved: it is not done again, nor given."""
 
     def __init__(self, path: str, name: str, why: str) -> None:
         self.path = path
@@ -461,21 +454,8 @@ class StepResultError(DurableError):
         return type(self), (self.path, self.name, self.why)
 
 
-class ResumeError(AnabranchError):
-    """A run cannot be resumed as asked; nothing has run.
-
-    Attributes:
-        run: The id of the run.
-        why: What is in the way, and what to do.
-    """
-
-    def __init__(self, run: str, why: str) -> None:
-        self.run = run
-        self.why = why
-        super().__init__(f"run {run!r}: {why}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.run, self.why)
+class ResumeError(_AboutRun):
+    """A run cannot be resumed as asked; nothing has run."""
 
 
 class UnknownRunError(ResumeError):

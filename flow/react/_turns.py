@@ -185,8 +185,6 @@ class Turns:
                     await self._clear_last(log)
                     return await self._begin_next(log, new, run)
                 standing = await self._standing(log, log.turn)
-                if standing.kind != "busy" and (await ThreadLog.read(self.keeping, thread)).version != log.version:
-                    continue  # it has ended while we looked
                 if run is not None and run == log.turn.run and standing.kind != "done":
                     return await self._begin_again(log, new, run, standing)
                 if standing.kind == "done":
@@ -318,6 +316,19 @@ class Turns:
     # -- how a turn stands -------------------------------------------------------------------------------------
 
     async def _standing(self, log: ThreadLog, turn: OpenTurn) -> Standing:
+        """Say how a turn stands.
+
+        Raises:
+            VersionConflict: It has ended while we looked.
+        """
+        found = await self._looked_at(log, turn)
+        if found.kind != "busy":
+            version = (await ThreadLog.read(self.keeping, log.thread)).version
+            if version != log.version:
+                raise VersionConflict(repr(self.store), log.id, log.version, version)
+        return found
+
+    async def _looked_at(self, log: ThreadLog, turn: OpenTurn) -> Standing:
         stored = await self.store.load(turn.run)
         mine = id(self.store)
         if (mine, log.id) in active:

@@ -428,17 +428,6 @@ def test_draw_prints_mermaid(capsys: pytest.CaptureFixture[str]) -> None:
     assert "work" in out
 
 
-def test_what_a_module_prints_is_kept_apart_from_what_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    lines = ["from anabranch.compose import END, START, Graph", "print('hello')", "graph = Graph[str, str]()"]
-    (tmp_path / "talks.py").write_text("\n".join([*lines, "graph.add_edge(START, END)"]))
-    status, out, err = call(capsys, "draw", "talks.py:graph")
-    assert (status, err) == (0, "hello\n")
-    assert out.startswith("flowchart")
-
-
 # --- in a process of its own ----------------------------------------------------------------------------------
 
 

@@ -84,3 +84,12 @@ def test_without_the_extra_the_command_names_it(
     assert main(["draw", "drawn.py:graph", "--output", "graph.svg"]) == 1
     assert 'pip install "anabranch[draw]"' in capsys.readouterr().err
     assert not (folder / "graph.svg").exists()
+
+
+def test_what_a_module_prints_is_no_part_of_the_drawing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "talks.py").write_text(f"{GRAPH}\nprint('hello')\n")
+    capsys.readouterr()
+    assert main(["draw", "talks.py:graph"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "hello\n"
+    assert captured.out.startswith("flowchart")
