@@ -439,7 +439,7 @@ class StepMismatchError(DurableError):
 
 
 class StepResultError(DurableError):
-    """The step :attr:`name` at :attr:`path` was done, and its result cannot be saved: it is not done again, nor given."""
+    """The step :attr:`name` at :attr:`path` was done, and its result cannot be saved; it is not done again."""
 
     def __init__(self, path: str, name: str, why: str) -> None:
         self.path = path
