@@ -44,6 +44,8 @@ class Checked:
         self.branches: list[BranchSpec] = []
         self.branch_numbers: list[int] = []
         self._senders: dict[str, tuple[str, ...]] | None = None
+        self._joined: set[tuple[int, int]] | None = None
+        """The pairs of nodes that an edge joins, when somebody has asked."""
         self.inputs: dict[str, Any] = {END.key: spec.output}
         self.outputs: dict[str, Any] = {START.key: spec.input}
 
@@ -409,9 +411,11 @@ class Checked:
         if key == END.key and (self.spec.end_assembler or self.spec.end_merge):
             return
         bad = [s for s in senders if mergeable(self.outputs[s]) is Fit.NEVER]
+        if not bad:
+            return
         together = self._together(key, senders)
         clash = [s for s in senders if any({s, t} <= group for group in together for t in bad if t != s)]
-        if bad and clash:
+        if clash:
             self.report("unmergeable", unmergeable_text(key, [(s, self.outputs[s]) for s in clash]), key)
 
     def _together(self, key: str, senders: list[str]) -> list[set[str]]:
@@ -474,7 +478,9 @@ class Checked:
 
     def _own_choice(self, source: int, target: int) -> set[tuple[int, int, int]]:
         """Give the choice by which a source leads to a target, if it is a single branch and no edge."""
-        if any(self.keys[e.source] == source and self.keys[e.target] == target for e in self.edges):
+        if self._joined is None:
+            self._joined = {(self.keys[edge.source], self.keys[edge.target]) for edge in self.edges}
+        if (source, target) in self._joined:
             return set()
         choices = {
             (source, number, target)

@@ -119,6 +119,7 @@ class _Planner:
         self.sources: dict[int, dict[int, None]] = defaultdict(dict)
         self.relations: dict[int, int] = defaultdict(int)
         self.controlled: set[int] = set()
+        self._input_checks: dict[str, Check | None] = {}
         self.fed_apart: set[int] = set()  # nodes into which data-only edges lead
 
     def plan(self) -> Plan:
@@ -190,6 +191,11 @@ class _Planner:
         return self._check(f"edge {source!r} -> {target!r}", source, target)
 
     def _input_check(self, target: str) -> Check | None:
+        if target not in self._input_checks:
+            self._input_checks[target] = self._new_input_check(target)
+        return self._input_checks[target]
+
+    def _new_input_check(self, target: str) -> Check | None:
         node = self.spec.nodes.get(target)
         if node is not None and node.merge is not None:
             return _check(f"what the merge function of node {target!r} gave", Any, self.checked.inputs[target])

@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     except (SetupError, PeerError) as error:
         print(error, file=sys.stderr)
         return 1
+    run_benchmarks(python, report)
     run_suite("benchmarks", python, [*ALONE, *extra], report)
     last_line = run_suite(f"pytest on {running_version()}", python, [*TOGETHER, *extra], report)
     report.show()
@@ -119,6 +121,19 @@ def install_peers(report: Report) -> None:
         print(f"\n==> npm packages for {package.parent.relative_to(ROOT)}", flush=True)
         install_peer(package)
     report.add("npm packages", 0, started)
+
+
+def run_benchmarks(python: Path, report: Report) -> None:
+    """Run every workload once, shortly: they only have to come to their end."""
+    print("\n==> workloads", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(python), "-m", "tests.benchmarks", "--quick", "--json", str(Path(folder) / "figures.json")]
+        try:
+            status = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False, timeout=180).returncode
+        except subprocess.TimeoutExpired:
+            status = 1
+    report.add("workloads", status, started)
 
 
 def run_on_other_versions(extra: Sequence[str], report: Report) -> None:

@@ -121,6 +121,11 @@ async def compile_chain(size: int) -> None:
     chain.__wrapped__(size, async_step, "any")
 
 
+async def compile_fan(size: int) -> None:
+    """Build and compile branches that come together again."""
+    fan.__wrapped__(size, async_step, "all")
+
+
 WORKLOADS = [
     Workload(
         "linear chain, async def",
@@ -165,4 +170,7 @@ WORKLOADS = [
         Limit(micros=4.0),
     ),
     Workload("build and compile", "node", {"ours": compile_chain}, (1000,), Limit(micros=40.0), lambda _: 3),
+    Workload(
+        "build and compile what joins", "node", {"ours": compile_fan}, (100, 1000), Limit(micros=40.0), lambda _: 3
+    ),
 ]

@@ -53,7 +53,12 @@ async def takes_one(call: ToolCall) -> ToolOutput:
 FACTORIES = [confirm_risky, limit_rate, limit_time, retry_calls, tell_errors, truncate_results]
 
 
-@pytest.mark.parametrize("wrong", [object(), "around", None, Around, RepairArguments, takes_one, *FACTORIES], ids=repr)
+def named(value: object) -> str:
+    """Name a parameter in the same way in every process."""
+    return str(getattr(value, "__name__", None) or type(value).__name__)
+
+
+@pytest.mark.parametrize("wrong", [object(), "around", None, Around, RepairArguments, takes_one, *FACTORIES], ids=named)
 def test_what_is_no_middleware_is_refused_with_its_place(wrong: Any) -> None:
     with pytest.raises(ToolDefinitionError, match=r"middlewares\[1\]"):
         ToolsNode([echo], middlewares=[around, wrong])
@@ -84,7 +89,7 @@ def test_every_sort_of_middleware_is_taken() -> None:
     ToolsNode([echo]).with_middlewares(*made)
 
 
-@pytest.mark.parametrize("wrong", [echo, around, 5, None, "echo"], ids=repr)
+@pytest.mark.parametrize("wrong", [echo, around, 5, None, "echo"], ids=named)
 def test_one_tool_in_place_of_a_list_is_refused(wrong: Any) -> None:
     with pytest.raises(ToolDefinitionError, match="tools is a list of tools"):
         ToolsNode(wrong)
