@@ -126,10 +126,10 @@ async def test_all_pages_of_a_list_are_read(broken: Broken) -> None:
 
 
 async def test_a_call_that_hangs_ends_in_time_and_a_server_that_lives_is_kept(broken: Broken, by_name: ByName) -> None:
-    async with broken(call_timeout=0.3) as tools:
+    async with broken(call_timeout=1.0) as tools:
         tool = by_name(tools)
         before = text_of(await tool["pid"].run())
-        with within(SOON), pytest.raises(ToolTimeoutError, match=r"'hang' took longer than 0\.3 s"):
+        with within(SOON), pytest.raises(ToolTimeoutError, match=r"'hang' took longer than 1 s"):
             await tool["hang"].run()
         assert text_of(await tool["pid"].run()) == before
 
@@ -138,7 +138,7 @@ async def test_a_server_that_hangs_for_good_is_replaced_when_it_is_needed(
     broken: Broken, by_name: ByName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anabranch.flow.tools._mcp_link._PROBE_SECONDS", 0.3)
-    async with broken(call_timeout=0.3) as tools:
+    async with broken(call_timeout=1.0) as tools:
         tool = by_name(tools)
         before = text_of(await tool["pid"].run())
         with pytest.raises(ToolTimeoutError):

@@ -141,7 +141,7 @@ async def test_calls_run_at_once(address: str) -> None:
 async def test_an_operation_that_takes_too_long_is_given_up_and_the_session_goes_on(
     address: str, by_name: ByName
 ) -> None:
-    async with mcp_tools(url=address, call_timeout=0.3) as tools:
+    async with mcp_tools(url=address, call_timeout=1.5) as tools:
         tool = by_name(tools)
         with pytest.raises(ToolTimeoutError):
             await tool["trigger-long-running-operation"].run({"duration": 60, "steps": 1})
