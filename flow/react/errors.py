@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from ...compose import Interrupt, LimitExceeded, RunConflict
 from ...schema import AnabranchError, Message
 
@@ -74,8 +76,10 @@ class OutputInvalid(AgentLimitExceeded):
     def __init__(self, limit: int, messages: Sequence[Message], why: str = "") -> None:
         super().__init__(limit, messages)
         self.why = why
-        if why:
-            self.args = (f"{why}\n`.messages` is the history so far",)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.why}\n`.messages` is the history so far" if self.why else super().__str__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.limit, self.messages, self.why)
