@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from ..schema._frozen import FrozenModel, Value
+from ..schema._frozen import Value
 from ._codec_collections import decode_items, is_plain
 from ._codec_fields import MISSING, Default, default_of, fill, unknown
 from ._codec_json import Json
@@ -44,7 +44,7 @@ class _Field(NamedTuple):
 def model_part(build: Build, cls: type[BaseModel]) -> Part:
     """Make the part of a pydantic model."""
     _complete(cls)
-    own = issubclass(cls, Value | FrozenModel) and cls.__module__.startswith(_LIBRARY)
+    own = issubclass(cls, Value) and cls.__module__.startswith(_LIBRARY)
     fields: list[_Field] = []
     defaults: dict[str, Default | None] = {}
     for name, info in cls.model_fields.items():

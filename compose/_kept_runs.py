@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -54,11 +55,11 @@ MISSING: Any = _Missing()
 class KeptRuns(KeptLooks[OutputT]):
     """The part of a :class:`Runnable` that deals with runs in a store."""
 
+    @abstractmethod
     async def invoke(
         self, value: Any, options: RunOptions | None = None, *, run: str | None = None, thread: str | None = None
     ) -> OutputT:
         """See :meth:`Runnable.invoke`."""
-        raise NotImplementedError
 
     async def resume(
         self,
@@ -298,11 +299,11 @@ class KeptRuns(KeptLooks[OutputT]):
                 if run.observer is not None:
                     await run.observer.settled_if_over()
 
+    @abstractmethod
     def _events(
         self, record: Record | None, packet: StreamReader[Any] | None, options: RunOptions | None
     ) -> AbstractAsyncContextManager[StreamReader[Event]]:
         """See :class:`Runnable`."""
-        raise NotImplementedError
 
     def _kept_run(
         self,

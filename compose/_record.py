@@ -156,7 +156,7 @@ class Record:
     def _note_set(self, path: list[str | int], tree: Json) -> None:
         self._noted += 1
         if self._keeps_ops:
-            self._ops.append(["=", path, apart(tree) if type(tree) is dict else tree])
+            self._ops.append(["=", path, detached(tree) if type(tree) is dict else tree])
 
     def _note(self, op: Op) -> None:
         self._noted += 1
@@ -307,11 +307,11 @@ VALUES = frozenset({"value", "answer", "state"})
 """Under these keys there are values, which are replaced and never changed."""
 
 
-def apart(tree: Json) -> Json:
+def detached(tree: Json) -> Json:
     """Copy what the document goes on changing: the objects that hold values."""
     if type(tree) is not dict:
         return tree
-    return {key: inner if key in VALUES else apart(inner) for key, inner in tree.items()}
+    return {key: inner if key in VALUES else detached(inner) for key, inner in tree.items()}
 
 
 def read_document(log: StoredLog) -> dict[str, Json]:

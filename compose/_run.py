@@ -85,8 +85,7 @@ class Run:
         self.control: RunControl | None = options.given.control if parent is None else None
         """By what the whole run can be paused from outside; only the root has it."""
         if plan.state is not None:
-            old = scope is not None and not scope.fresh
-            self.state = StateCell(scope.state() if old else self._make_state())  # type: ignore[union-attr]
+            self.state = StateCell(self._make_state() if scope is None or scope.fresh else scope.state())
 
     def _make_state(self) -> Any:
         assert self.plan.state is not None

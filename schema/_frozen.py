@@ -135,9 +135,6 @@ class Value(BaseModel, frozen=True, defer_build=True):
         return _show_fields(self)
 
 
-FrozenModel = Value  # its old name
-
-
 def _show_fields(model: BaseModel) -> Iterable[tuple[str, Any]]:
     """Give the fields that are worth showing: those that are not at their default."""
     for name, field in type(model).model_fields.items():
