@@ -234,7 +234,7 @@ class PostgresServer:
             try:
                 return work(connection)
             except psycopg.Error as error:
-                lost = connection.closed or error.sqlstate in SHUTDOWN
+                lost = connection.closed or error.sqlstate in SHUTDOWN or _is_of_the_connection(error)
                 if lost:
                     self.close()
                 if attempt == ATTEMPTS or not (lost or error.sqlstate in TRIED_AGAIN):
@@ -314,6 +314,14 @@ class PostgresServer:
             reason = "the server cannot be reached, or the connection was lost; see whether it runs"
         text = " ".join(str(error).split())
         return StoreError(self._settings.store, what, f"{reason} ({text})" if reason else text)
+
+
+def _is_of_the_connection(error: psycopg.Error) -> bool:
+    """Tell an error of the connection from one that the server has sent: it has no state.
+
+    It can come before libpq has noticed that the connection is lost, while that still counts as open.
+    """
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
 
 
 def place_of(dsn: str) -> str:
